@@ -10,7 +10,7 @@ type port struct {
 	requests uint64
 	accesses uint64
 	commands []uint64 // requests by resp.CommandID
-	history  history // of the last minute; unused when the whole input is one window
+	history  history  // of the last minute; unused when the whole input is one window
 }
 
 // port returns the state of a server port, made at its first request; nil

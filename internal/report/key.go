@@ -27,6 +27,16 @@ func EscapeKey(key []byte) (text, base64Text string) {
 	return b.String(), base64.StdEncoding.EncodeToString(key)
 }
 
+// Raw returns the bytes of the key as they were on the wire.
+func (k *Key) Raw() []byte {
+	if k.KeyBase64 != "" {
+		if raw, err := base64.StdEncoding.DecodeString(k.KeyBase64); err == nil {
+			return raw
+		}
+	}
+	return []byte(k.Key)
+}
+
 // PrintableKey returns s with everything that a terminal could obey, hide or
 // reorder (controls, format and bidirectional characters, odd spaces) as an
 // escape, cut to at most width runes with "…" in the middle. width 0 keeps all.

@@ -16,9 +16,9 @@ type Truth struct {
 	Visible *Counts `json:"key_visible"` // damaged captures: what any decoder can see at most
 
 	Ports         []uint16 `json:"ports"`
-	MustNotAppear []string `json:"must_not_appear"` // a trailing * means any suffix
-	Tolerated     int      `json:"tolerated_requests"`
-	KeysCut       int      `json:"keys_truncated_to"` // Keys holds only so many, 0: all
+	MustNotAppear []string `json:"must_not_appear"`    // a trailing * means any suffix
+	TolerateRange []int    `json:"tolerated_requests"` // least and most requests that a right decoder counts
+	KeysCut       int      `json:"keys_truncated_to"`  // Keys holds only so many, 0: all
 	Note          string   `json:"note"`
 }
 
