@@ -1,0 +1,3 @@
+package resp
+
+//go:generate go run ../scripts/gen_keys -root ..
