@@ -66,6 +66,9 @@ type Engine struct {
 	events   []topk.Event
 	listed   []Event
 	latest   atomic.Pointer[Snapshot]
+
+	commandNames []string
+	random       uint32 // xorshift state, see rand
 }
 
 // New returns an Engine that reads src. The caller closes src.
@@ -80,8 +83,11 @@ func New(cfg Config, src capture.Source) (*Engine, error) {
 		}
 		cfg.Ports = ports
 	}
-	e := &Engine{cfg: cfg, src: src}
+	e := &Engine{cfg: cfg, src: src, random: 1}
 	e.dec = resp.NewDecoder(resp.Config{Extra: cfg.Commands})
+	for id := range e.dec.NumCommands() {
+		e.commandNames = append(e.commandNames, e.dec.CommandName(resp.CommandID(id)))
+	}
 	e.asm = capture.NewAssembler[conn](capture.AssemblerConfig{Ports: cfg.Ports}, e)
 	return e, nil
 }
@@ -176,6 +182,17 @@ func (e *Engine) finish() {
 	e.asm.Flush(t)
 	e.tickPorts(t)
 	e.latest.Store(e.snapshot(t))
+}
+
+// rand returns the next of a fixed sequence of random numbers (xorshift): a
+// replay of a file must give the same answer.
+func (e *Engine) rand() uint32 {
+	x := e.random
+	x ^= x << 13
+	x ^= x >> 17
+	x ^= x << 5
+	e.random = x
+	return x
 }
 
 // Latest returns the newest snapshot, nil before the first one. Any goroutine.

@@ -70,7 +70,7 @@ func (e *Engine) drain(c *conn, m *capture.Meta) {
 // count counts the request in hand.
 func (e *Engine) count(p *port, c *conn, m *capture.Meta) {
 	r := &e.req
-	if r.Flags&resp.Continued == 0 {
+	if r.Flags&resp.FlagContinued == 0 {
 		p.request(int(r.Command))
 	}
 	if len(r.Keys) == 0 {

@@ -1,0 +1,164 @@
+package pipeline
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hotsniff/hotsniff/capture"
+	"github.com/hotsniff/hotsniff/internal/report"
+	"github.com/hotsniff/hotsniff/resp"
+	"github.com/hotsniff/hotsniff/topk"
+)
+
+// Report turns the snapshot into a report of its slow window with the top keys
+// over all ports; top 0 keeps every key of the snapshot.
+func (s *Snapshot) Report(node string, top int) *report.Report {
+	return s.report(node, top, func(p *PortSnapshot) *topk.Snapshot { return p.Slow })
+}
+
+// FastReport is Report over the fast window of 5 s.
+func (s *Snapshot) FastReport(node string, top int) *report.Report {
+	return s.report(node, top, func(p *PortSnapshot) *topk.Snapshot { return cmp.Or(p.Fast, p.Slow) })
+}
+
+func (s *Snapshot) report(node string, top int, view func(*PortSnapshot) *topk.Snapshot) *report.Report {
+	r := &report.Report{
+		Schema: report.Schema, Node: node, Sources: []string{}, From: clockTime(s.Started), To: clockTime(s.T), SampleEvery: 1,
+		Keys: []report.Key{}, Commands: map[string]uint64{}, Capture: s.captureReport(),
+	}
+	for _, in := range s.Capture.Interfaces {
+		r.Sources = append(r.Sources, in.Name)
+	}
+	for i := range s.Ports {
+		s.addPort(r, &s.Ports[i], view(&s.Ports[i]))
+	}
+	r.WindowSeconds = r.To.Sub(r.From).Seconds()
+	slices.SortFunc(r.Keys, func(a, b report.Key) int {
+		return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), strings.Compare(a.Key, b.Key), cmp.Compare(a.Port, b.Port))
+	})
+	if top > 0 && len(r.Keys) > top {
+		r.Keys = r.Keys[:top]
+	}
+	return r
+}
+
+// addPort adds one port's window to r.
+func (s *Snapshot) addPort(r *report.Report, p *PortSnapshot, t *topk.Snapshot) {
+	for id, n := range p.Window {
+		if n > 0 {
+			r.Commands[s.commandNames[id]] += n
+			r.Requests += n
+		}
+	}
+	r.Accesses += t.Accesses
+	r.SampledAccesses += t.SampledAccesses
+	r.DistinctKeys += t.Distinct
+	r.SampleEvery = max(r.SampleEvery, t.SampleEvery*t.EventEvery)
+	if from := clockTime(t.From); !s.Whole && from.After(r.From) {
+		r.From = from
+	}
+	for i := range t.Keys {
+		r.Keys = append(r.Keys, s.reportKey(p.Port, &t.Keys[i]))
+	}
+}
+
+func (s *Snapshot) reportKey(port uint16, k *topk.KeyStat) report.Key {
+	out := report.Key{
+		Port: port, State: k.State.String(), Share: k.Share, ShareLow: k.ShareLow, ShareHigh: k.ShareHigh,
+		Accesses: k.Accesses, AccessesError: k.AccessesError, AccessesPerSecond: k.Rate,
+		Reads: k.Reads, Writes: k.Writes, RequestBytes: k.RequestBytes, ReplyBytes: k.ReplyBytes,
+		Clients: uint64(k.Clients), Commands: map[string]uint64{}, Rule: k.Rule, Action: k.Action,
+	}
+	out.Key, out.KeyBase64 = report.EscapeKey(k.Key)
+	if k.Truncated {
+		out.KeyBytes = k.KeyLen
+	}
+	if k.Since != 0 {
+		since := clockTime(k.Since)
+		out.Since = &since
+	}
+	if k.TopClientShare > 0 {
+		out.TopClient = &report.TopClient{Address: netip.AddrFrom16(k.TopClient).Unmap().String(), Share: k.TopClientShare}
+	}
+	for _, c := range k.Commands {
+		out.Commands[s.CommandName(c.Command)] += c.Count
+	}
+	if k.OtherCommands > 0 {
+		out.Commands[s.commandNames[resp.CommandUnknown]] += k.OtherCommands
+	}
+	return out
+}
+
+// captureReport sums up what was captured and what was missed.
+func (s *Snapshot) captureReport() report.Capture {
+	c := report.Capture{
+		Connections: s.Assembler.Opened, EncryptedConnections: s.Decoder.Encrypted,
+		Gaps: s.Assembler.Gaps, DecodeErrors: map[string]uint64{},
+	}
+	for _, in := range s.Capture.Interfaces {
+		c.Packets += in.Packets
+		c.Bytes += in.Bytes
+		c.Dropped += in.Dropped + in.InterfaceDropped
+	}
+	for reason, n := range s.DecodeErrors() {
+		if n > 0 {
+			c.DecodeErrors[reason] = n
+		}
+	}
+	return c
+}
+
+// DecodeErrors returns everything that could not be decoded, by reason:
+// packets, and bytes on connections.
+func (s *Snapshot) DecodeErrors() map[string]uint64 {
+	out := map[string]uint64{}
+	for v, n := range s.Verdicts {
+		if v := capture.Verdict(v); v != capture.Decoded && v != capture.NotTCP && v != capture.NotIP {
+			out["packet_"+v.String()] = n
+		}
+	}
+	for r, n := range s.Decoder.Errors {
+		if r := resp.Reason(r); r != resp.ReasonNone {
+			out[r.String()] = n
+		}
+	}
+	return out
+}
+
+// clockTime turns packet time into a time; 0 is the zero time.
+func clockTime(t int64) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, t).UTC()
+}
+
+// eventLine is one list change as hotsniff.event/v1.
+type eventLine struct {
+	Schema            string    `json:"schema"`
+	At                time.Time `json:"at"`
+	Event             string    `json:"event"`
+	Port              uint16    `json:"port"`
+	Key               string    `json:"key"`
+	KeyBase64         string    `json:"key_base64,omitempty"`
+	Share             float64   `json:"share"`
+	ShareLow          float64   `json:"share_low"`
+	ShareHigh         float64   `json:"share_high"`
+	AccessesPerSecond float64   `json:"accesses_per_second"`
+	WindowSeconds     int       `json:"window_seconds"`
+	Node              string    `json:"node"`
+}
+
+// Report returns the event as a value that marshals to hotsniff.event/v1.
+func (ev *Event) Report(node string) any {
+	line := eventLine{
+		Schema: "hotsniff.event/v1", At: clockTime(ev.T), Event: ev.Kind.String(), Port: ev.Port,
+		Share: ev.Share, ShareLow: ev.ShareLow, ShareHigh: ev.ShareHigh,
+		AccessesPerSecond: ev.Rate, WindowSeconds: ev.WindowSeconds, Node: node,
+	}
+	line.Key, line.KeyBase64 = report.EscapeKey(ev.Key)
+	return &line
+}
