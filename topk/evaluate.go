@@ -179,7 +179,7 @@ func (d *Detector) judge(e int, s *scope) judgement {
 	} else {
 		own = uint64(t.own(e))
 		upper = own
-		if t.inherited[e] > 0 {
+		if d.win.slice/slicesPerSec-t.meta[e].born/slicesPerSec < uint32(d.win.slowN) {
 			upper += t.foreign(e)
 		}
 	}
@@ -258,8 +258,10 @@ func (d *Detector) applyDetail(j *judgement, e int, s *scope) {
 }
 
 // foreign is how many accesses of the slow window the set of e counted for keys
-// that had their entry taken. A key that has no entry for a while loses no more
-// than these.
+// that had their entry taken. What a key had before it got its present entry is
+// among these: cells stay until they leave the window. (The count of the entry
+// it took over is no bound in a sliding window: that may have shrunk since the
+// key was crowded out.)
 func (t *table) foreign(e int) uint64 {
 	set := e &^ (ways - 1)
 	n := uint64(0)

@@ -129,7 +129,7 @@ func (d *Detector) SnapshotWindow(w Window, n int) *Snapshot {
 	if d.t != nil {
 		snap.Distinct, snap.DistinctExact = d.countDistinct()
 		for _, e := range d.top(w, n) {
-			snap.Keys = append(snap.Keys, d.keyStat(e, &s))
+			snap.Keys = append(snap.Keys, d.entryStat(e, &s))
 		}
 	}
 	d.addListed(snap, &s)
@@ -218,10 +218,15 @@ func (d *Detector) ignored(e int) bool {
 	return m.rule >= ruleFirst && d.rules.rules[m.rule-ruleFirst].Ignore
 }
 
-// keyStat fills in a key that has an entry and its text.
-func (d *Detector) keyStat(e int, s *scope) KeyStat {
+// entryStat fills in a key that has an entry and its text.
+func (d *Detector) entryStat(e int, s *scope) KeyStat {
+	key, n := d.t.keys.get(&d.t.meta[e])
+	return d.keyStat(e, s, key, n)
+}
+
+// keyStat fills in a key that has an entry.
+func (d *Detector) keyStat(e int, s *scope, key []byte, n int64) KeyStat {
 	m := &d.t.meta[e]
-	key, n := d.t.keys.get(m)
 	k := KeyStat{Key: slices.Clone(key), KeyLen: n, Truncated: n > int64(len(key)), Hash: d.t.hash[e]}
 	j := d.judge(e, s)
 	k.Accesses, k.AccessesError = j.own, j.upper-min(j.upper, j.own)
@@ -250,8 +255,11 @@ func (k *KeyStat) setRule(r *Rule) {
 
 func (d *Detector) addDetail(k *KeyStat, x *detail, s *scope) {
 	var sum detailSum
-	k.Detailed = true
 	k.Extrapolated = x.sum(k.Accesses, d.dslot, &sum)
+	if sum.accesses == 0 && k.Accesses > 0 {
+		return // given too recently to have seen anything
+	}
+	k.Detailed = true
 	k.Writes = min(round(sum.writes), k.Accesses)
 	k.Reads = k.Accesses - k.Writes
 	k.RequestBytes, k.ReplyBytes = round(sum.request), round(sum.reply)
@@ -311,21 +319,10 @@ func (d *Detector) addListed(snap *Snapshot, s *scope) {
 		have[snap.Keys[i].Hash] = true
 	}
 	add := func(h uint64, key []byte, keyLen int64) {
-		if have[h] {
-			return
+		if !have[h] {
+			have[h] = true
+			snap.Keys = append(snap.Keys, d.listedStat(h, key, keyLen, s))
 		}
-		have[h] = true
-		if d.t != nil {
-			if e := d.t.find(h); e >= 0 && d.t.meta[e].flags&flagKey != 0 {
-				snap.Keys = append(snap.Keys, d.keyStat(e, s))
-				return
-			}
-		}
-		k := KeyStat{Key: slices.Clone(key), KeyLen: keyLen, Truncated: keyLen > int64(len(key)), Hash: h}
-		k.ShareLow, k.ShareHigh = wilson(0, s.effective(), s.z)
-		k.setRule(d.rules.Find(key))
-		d.setState(&k)
-		snap.Keys = append(snap.Keys, k)
 	}
 	for _, l := range d.list {
 		add(l.hash, l.key, l.keyLen)
@@ -335,6 +332,22 @@ func (d *Detector) addListed(snap *Snapshot, s *scope) {
 			add(h, m.key, int64(len(m.key)))
 		}
 	}
+}
+
+// listedStat fills in a listed key, which may have lost its entry.
+func (d *Detector) listedStat(h uint64, key []byte, keyLen int64, s *scope) KeyStat {
+	k := KeyStat{Key: slices.Clone(key), KeyLen: keyLen, Truncated: keyLen > int64(len(key)), Hash: h}
+	if d.t != nil {
+		if e := d.t.find(h); e >= 0 {
+			return d.keyStat(e, s, key, keyLen)
+		}
+		k.AccessesError = min(d.t.foreign(int(h%sets)*ways), s.all.w)
+	}
+	est := estimateShare(0, 0, k.AccessesError, &s.all.tally)
+	k.ShareLow, k.ShareHigh = est.bounds(&s.all.tally, s.z)
+	k.setRule(d.rules.Find(key))
+	d.setState(&k)
+	return k
 }
 
 func (d *Detector) groupStats(s *scope) []GroupStat {
