@@ -50,6 +50,8 @@ const (
 	flagJoined connFlags = 1 << iota
 	// flagReplies: bytes of the server were seen.
 	flagReplies
+	// flagAcked: Acked was called.
+	flagAcked
 	// flagReplication: PSYNC or SYNC was seen.
 	flagReplication
 )

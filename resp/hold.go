@@ -24,7 +24,8 @@ type hold struct {
 	frames  int64  // requests of this turn
 	replies int64  // replies since this turn began
 	counter replies
-	unknown bool // frames or replies of this turn cannot be counted
+	acked   int64 // bytes of the server that the client acknowledged since
+	unknown bool  // frames or replies of this turn cannot be counted
 	// Over all turns of this trial.
 	allFrames, allReplies int64
 	open                  int8 // turns that spoke neither for nor against

@@ -10,7 +10,8 @@ package resp
 //   - a whole plausible header stands there (strict);
 //   - a connection that never was in sync holds its requests back until the
 //     number of replies equals the number of requests of a turn, or, where
-//     replies are not captured, until a second turn begins as well.
+//     replies are not captured, until a second turn begins as well and the
+//     client has acknowledged enough bytes for the replies.
 
 // Limits of the trial.
 const (
@@ -25,6 +26,8 @@ const (
 	// single turn is even: clients that never wait have replies under way at
 	// any time. Inside a value there are many requests and few replies.
 	manyFrames = 16
+	// minReply is the size of the smallest reply, the null of RESP3.
+	minReply = 3
 	// maxDoubt is how many turns in a row may begin like a request while we
 	// believe to be inside a value, on a connection that was joined.
 	maxDoubt = 3
@@ -134,6 +137,11 @@ func (d *Decoder) turn(c *Conn, b []byte) {
 			d.reject(c, b)
 			return
 		}
+		if h != nil && h.short(c) {
+			d.forget(h)
+			h.restart()
+			break
+		}
 		d.trust(c)
 	case h == nil:
 		if !strict {
@@ -170,10 +178,21 @@ func (d *Decoder) judge(c *Conn, h *hold, strict bool) bool {
 			return true
 		}
 	}
-	h.frames, h.replies = 0, 0
+	h.restart()
+	return true
+}
+
+// restart begins to count for another turn.
+func (h *hold) restart() {
+	h.frames, h.replies, h.acked = 0, 0, 0
 	h.unknown = false
 	h.counter = replies{}
-	return true
+}
+
+// short reports whether the server cannot have answered the requests of the
+// turn with the bytes that the client acknowledged.
+func (h *hold) short(c *Conn) bool {
+	return c.flags&flagAcked != 0 && !h.unknown && h.acked < h.frames*minReply
 }
 
 // even reports whether requests and replies of all turns are about as many.
@@ -226,6 +245,10 @@ func (d *Decoder) lastVerdict(c *Conn) {
 	diff := h.frames - h.replies
 	switch {
 	case c.flags&flagReplies == 0:
+		if h.acked > 0 && h.short(c) {
+			d.forget(h)
+			return
+		}
 	case !h.unknown && !h.counter.broken:
 		if diff != 0 {
 			d.forget(h)
@@ -351,6 +374,20 @@ func (d *Decoder) Reply(c *Conn, b []byte, wire int) (want bool) {
 		return false
 	}
 	return true
+}
+
+// Acked takes the number of server bytes that the client's next segment
+// acknowledges beyond those before, where that is known. Called before Feed, it
+// tells much about a connection on trial even when no reply is captured: the
+// replies of forty requests do not fit into five bytes.
+func (d *Decoder) Acked(c *Conn, n uint32) {
+	if c.trusted() {
+		return
+	}
+	c.flags |= flagAcked
+	if h := d.holds.get(c.trial); h != nil {
+		h.acked += int64(n)
+	}
 }
 
 // unpair notes that the replies of c do not count its requests.
