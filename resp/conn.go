@@ -52,6 +52,8 @@ const (
 	flagReplies
 	// flagAcked: Acked was called.
 	flagAcked
+	// flagProxied: a PROXY header was stripped.
+	flagProxied
 	// flagReplication: PSYNC or SYNC was seen.
 	flagReplication
 )

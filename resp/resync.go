@@ -26,8 +26,7 @@ func (d *Decoder) feedUnsure(c *Conn, b []byte, turn bool) {
 	case stateUnseen:
 		switch what, _ := classify(b); what {
 		case openingTLS:
-			d.encrypted(c)
-			d.stats.EncryptedBytes += uint64(len(b))
+			d.encrypted(c, len(b))
 			return
 		case openingProxy:
 			// Nothing stands before such a header.
