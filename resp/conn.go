@@ -50,6 +50,10 @@ const (
 	flagJoined connFlags = 1 << iota
 	// flagReplies: bytes of the server were seen.
 	flagReplies
+	// flagAcked: Acked was called.
+	flagAcked
+	// flagProxied: a PROXY header was stripped.
+	flagProxied
 	// flagReplication: PSYNC or SYNC was seen.
 	flagReplication
 )

@@ -93,6 +93,8 @@ type Decoder struct {
 	text []byte
 	// released is a hold whose requests are to be handed out.
 	released ref
+	sampling bool // the bytes are those of one packet alone
+	sample   Conn
 	cut      bool // the request in f is to be handed out: a hole took its end
 
 	keys [maxBatch]Key
@@ -210,7 +212,7 @@ func (d *Decoder) Next(r *Request) bool {
 			return false
 		}
 		if !d.step(r) {
-			return false
+			return d.sampling && d.endSample(r)
 		}
 		if d.c.state != stateTrial {
 			d.count(r)

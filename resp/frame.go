@@ -257,13 +257,6 @@ func (d *Decoder) advance() {
 		}
 	case phaseLine:
 		d.readLine(b)
-	case phaseProxy:
-		n := min(int64(len(b)), d.f.rest)
-		d.p += int(n)
-		d.f.rest -= n
-		if d.f.rest == 0 {
-			d.reset()
-		}
 	}
 }
 

@@ -24,10 +24,13 @@ type hold struct {
 	frames  int64  // requests of this turn
 	replies int64  // replies since this turn began
 	counter replies
-	unknown bool // frames or replies of this turn cannot be counted
+	acked   int64 // bytes of the server that the client acknowledged since
+	seen    int64 // bytes of the requests of this turn
+	lost    int64 // client bytes of this turn that were not decoded
+	odd     bool  // a command whose replies do not count: SUBSCRIBE, MONITOR
 	// Over all turns of this trial.
 	allFrames, allReplies int64
-	open                  int8 // turns that spoke neither for nor against
+	open                  int8 // how much turns that prove nothing speak for it
 }
 
 type holds struct {
@@ -65,8 +68,15 @@ func (d *Decoder) hold(r *Request) {
 		d.stats.HeldDropped++
 		return
 	}
+	if h.allFrames+h.frames == 0 && (r.Command == CommandUnknown || r.Flags&FlagWrongArity != 0) {
+		// Where the first header was not whole in its segment, this is the
+		// check that strict makes elsewhere.
+		d.stop(ReasonDesync)
+		return
+	}
 	if r.Flags&FlagContinued == 0 {
 		h.frames++
+		h.seen += r.Bytes
 	}
 	before := cap(h.buf)
 	buf, ok := appendRequest(h.buf, r)

@@ -117,6 +117,7 @@ func (d *Decoder) pause(r *Request) bool {
 		return true
 	}
 	d.save()
+	d.f.phase = phaseIdle // for the next connection
 	d.b = nil
 	d.c = nil
 	d.slot = nil

@@ -91,7 +91,6 @@ func samePrefix(b []byte, s string) bool {
 // start takes bytes of a connection whose start was seen until it is clear
 // what it carries.
 func (d *Decoder) start(c *Conn, b []byte) {
-	d.c = c
 	kept := 0
 	if c.part.slot != 0 {
 		p := d.parts.get(c.part)
@@ -100,56 +99,70 @@ func (d *Decoder) start(c *Conn, b []byte) {
 			d.stats.SkippedBytes += uint64(len(b))
 			return
 		}
+		kept = copy(d.first[:], p.piece)
 		if p.f.phase == phaseProxy {
-			c.state = stateSynced
-			d.load(p)
-			d.b, d.p = b, 0
+			n := min(int64(len(b)), p.f.rest)
+			if p.f.rest -= n; p.f.rest > 0 {
+				return
+			}
+			d.unstart(c)
+			b = b[n:]
+		}
+	}
+	what, n := d.opening(c, b, kept)
+	if what == openingProxy {
+		d.stats.ProxyHeaders++
+		c.flags |= flagProxied
+		d.unstart(c)
+		if rest := n - int64(kept+len(b)); rest > 0 {
+			d.awaitProxy(c, rest)
 			return
 		}
-		kept = copy(d.first[:], p.piece)
+		b, kept = b[n-int64(kept):], 0
+		// What the proxy passes on may be TLS.
+		what, _ = d.opening(c, b, kept)
 	}
-	all := b
-	if kept > 0 {
-		n := copy(d.first[kept:], b)
-		all = d.first[:kept+n]
-	}
-	what, n := classify(all)
 	switch what {
 	case openingUnclear:
-		d.keepStart(b)
+		d.keepStart(c, b)
 		return
 	case openingTLS:
-		d.encrypted(c)
-		d.stats.EncryptedBytes += uint64(kept + len(b))
-		return
-	case openingProxy:
-		d.stats.ProxyHeaders++
-		d.parts.drop(c.part)
-		c.part = ref{}
-		// What the proxy passes on may be TLS, so the next bytes are again the
-		// first ones unless the header goes on behind b.
-		if rest := n - int64(kept+len(b)); rest >= 0 {
-			d.afterProxy(c, rest)
-			return
-		}
-		d.start(c, b[n-int64(kept):])
+		d.encrypted(c, kept+len(b))
 		return
 	}
-	d.parts.drop(c.part)
-	c.part = ref{}
+	d.unstart(c)
 	c.state = stateSynced
-	d.b, d.p = b, 0
+	d.c, d.b, d.p = c, b, 0
 	if kept > 0 {
 		d.b, d.more = d.first[:kept], b
 	}
 }
 
-// keepStart stores first bytes that may still become anything.
-func (d *Decoder) keepStart(b []byte) {
-	c := d.c
-	if p := d.parts.get(c.part); p != nil {
-		d.slot = p
+// opening classifies kept bytes in d.first and those that follow in b.
+func (d *Decoder) opening(c *Conn, b []byte, kept int) (opening, int64) {
+	if kept > 0 {
+		b = d.first[:kept+copy(d.first[kept:], b)]
 	}
+	what, n := classify(b)
+	if c.flags&flagProxied != 0 && (what == openingProxy || what == openingUnclear && len(b) > 0 && b[0] >= ' ') {
+		return openingRequests, 0 // one header is the most
+	}
+	return what, n
+}
+
+// unstart drops what is kept of the first bytes.
+func (d *Decoder) unstart(c *Conn) {
+	d.parts.drop(c.part)
+	c.part = ref{}
+}
+
+// keepStart stores first bytes that may still become anything.
+func (d *Decoder) keepStart(c *Conn, b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	d.c = c
+	d.slot = d.parts.get(c.part)
 	if d.keep(b, maxStart) {
 		d.slot.f.phase = phaseStart
 	}
@@ -157,21 +170,18 @@ func (d *Decoder) keepStart(b []byte) {
 	d.c = nil
 }
 
-// afterProxy waits for the rest of a PROXY header.
-func (d *Decoder) afterProxy(c *Conn, rest int64) {
-	if rest > 0 {
-		var p *partial
-		p, c.part = d.parts.take()
-		p.f.phase = phaseProxy
-		p.f.rest = rest
-	}
-	d.c = nil
+// awaitProxy waits for the rest of a PROXY header.
+func (d *Decoder) awaitProxy(c *Conn, rest int64) {
+	var p *partial
+	p, c.part = d.parts.take()
+	p.f.phase = phaseProxy
+	p.f.rest = rest
 }
 
-func (d *Decoder) encrypted(c *Conn) {
+// encrypted gives up a connection that turned out to be TLS after n bytes.
+func (d *Decoder) encrypted(c *Conn, n int) {
 	d.stats.Encrypted++
-	d.parts.drop(c.part)
-	c.part = ref{}
+	d.stats.EncryptedBytes += uint64(n)
+	d.unstart(c)
 	c.state = stateEncrypted
-	d.c = nil
 }
