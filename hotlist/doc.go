@@ -1,0 +1,42 @@
+// Package hotlist is what an application imports to act on the hot keys that
+// hotsniff finds: it reads the published list and takes the load of exactly
+// those keys off Redis.
+//
+//	hotsniff --PUBLISH--> channel hotsniff:hot --> Watch --> IsHot(key)
+//	    \---SET PX-----> hotsniff:list:<node> ---/   |
+//	                                                 +--> Cache, Hook, Replicate, Aggregate, Limit
+//
+// The message is a complete list of one node, JSON, schema hotsniff.list/v1:
+//
+//	{"schema":"hotsniff.list/v1","node":"redis-1","epoch":1767225600000,"seq":42,
+//	 "at":1767225661000,"ttl_ms":15000,"window_seconds":60,"sample_every":1,
+//	 "accesses_per_second":102000,
+//	 "keys":[{"key":"product:1","port":6379,"state":"hot","share":0.26,
+//	   "share_low":0.257,"accesses_per_second":26100,"write_ratio":0.01,
+//	   "clients":372,"since":1767225660000,"action":"localize",
+//	   "reason":"read-hot","ttl_ms":2000,"copies":8}]}
+//
+// docs/PROTOCOL.md describes it for other languages.
+//
+// # Ownership and concurrency
+//
+// A List and everything in it is never changed once it was decoded or handed
+// over; it may be shared freely. A Watcher is safe for any number of
+// goroutines. Callbacks run one after the other on the watcher's goroutine and
+// must not block for long: while one runs, the list does not change.
+//
+// # Limits
+//
+// Whoever may publish on the channel can send anything, so everything that is
+// read is bounded, and at each bound something is counted:
+//
+//   - a message is at most MaxListBytes and names at most MaxKeys keys of at
+//     most MaxKeyBytes each; a message beyond that is refused as a whole;
+//   - numbers outside their range are brought to the nearest end of it;
+//   - a watcher follows at most MaxNodes nodes and keeps at most
+//     MaxWatchBytes of lists; lists of further nodes are refused;
+//   - a list that nobody renews is dropped after its ttl.
+//
+// The package depends on the standard library and go-redis (and otter, x/time
+// and x/sync for Cache and Limit), never on packet capture, cgo or Prometheus.
+package hotlist
