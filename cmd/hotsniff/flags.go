@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/hotsniff/hotsniff/capture"
+	"github.com/hotsniff/hotsniff/internal/config"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/resp"
 	"github.com/hotsniff/hotsniff/topk"
@@ -51,17 +53,27 @@ func compileRules(a *app) (*topk.RuleSet, error) {
 	}
 	rules := make([]topk.Rule, len(given))
 	for i, r := range given {
-		rules[i] = topk.Rule{
-			Name: r.Name, Match: topk.Match(r.Match), Pattern: r.Pattern,
-			Share: r.Share, MinRate: r.MinRate, BytesShare: r.BytesShare,
-			Kind: topk.Kind(r.Kind), Action: r.Action, TTL: r.TTL, Ignore: r.Ignore,
+		rules[i] = topk.Rule{Name: r.Name, Group: r.Group, Pattern: r.Pattern, Share: r.Share, MinRate: r.MinRate,
+			BytesShare: r.BytesShare, Action: r.Action, TTL: r.TTL, Copies: r.Copies, Ignore: r.Ignore}
+		var err error
+		if rules[i].Match, err = topk.ParseMatch(r.Match); err != nil {
+			return nil, ruleError(a, r.Line, err)
+		}
+		if rules[i].Kind, err = topk.ParseKind(r.Kind); err != nil {
+			return nil, ruleError(a, r.Line, err)
 		}
 	}
 	set, err := topk.CompileRules(rules)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.file.Path(), err)
+	var bad *topk.RuleError
+	if errors.As(err, &bad) && bad.Index < len(given) {
+		return nil, ruleError(a, given[bad.Index].Line, errors.New(bad.Reason))
 	}
-	return set, nil
+	return set, err
+}
+
+// ruleError names the line of a rule that the detector refused.
+func ruleError(a *app, line int, err error) error {
+	return &config.Error{Path: a.file.Path(), Line: line, Msg: "rules: " + err.Error()}
 }
 
 // readCommands reads a table of commands.

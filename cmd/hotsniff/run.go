@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hotsniff/hotsniff/actions"
 	"github.com/hotsniff/hotsniff/capture"
 	"github.com/hotsniff/hotsniff/internal/export"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
@@ -21,6 +24,7 @@ import (
 type runCmd struct {
 	detectFlags
 	captureFlags
+	publishFlags
 	Top       int    `default:"20" help:"Keys in metrics and reports, at most 200."`
 	Listen    string `name:"web.listen-address" default:"127.0.0.1:9379" help:"Address of the metrics and the API."`
 	LogFormat string `name:"log.format" default:"text" enum:"text,json" help:"Format of the log (${enum})."`
@@ -60,71 +64,106 @@ func (c *runCmd) Run(a *app) error {
 		return liveHint(err)
 	}
 	defer src.Close()
-	events := make(chan []pipeline.Event, eventQueue)
-	cfg.OnEvents = func(batch []pipeline.Event) {
-		select {
-		case events <- append([]pipeline.Event(nil), batch...):
-		default:
-		}
-	}
-	engine, err := pipeline.New(cfg, src)
-	if err != nil {
+	d := &daemon{log: log, listener: listener, events: make(chan []pipeline.Event, eventQueue)}
+	cfg.OnEvents = d.queueEvents
+	if d.engine, err = pipeline.New(cfg, src); err != nil {
 		return err
 	}
+	if d.publisher, err = c.publishFlags.publisher(c.node(), log); err != nil {
+		return err
+	}
+	d.handler = export.NewHandler(d.engine.Latest, c.node(), c.Top)
 	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,
 		"listen", listener.Addr().String(), "version", versionText())
-	err = c.serve(a.ctx, log, engine, listener, events)
+	err = d.serve(a.ctx)
 	log.Info("stopped")
 	return err
 }
 
-// serve runs the capture loop, the log of list changes and the HTTP server
-// until ctx ends or one of them fails.
-func (c *runCmd) serve(ctx context.Context, log *slog.Logger, engine *pipeline.Engine, l net.Listener, events chan []pipeline.Event) error {
+// daemon is what runs side by side. Each goroutine is started in serve, has
+// one job, and ends when the context does.
+type daemon struct {
+	log       *slog.Logger
+	engine    *pipeline.Engine
+	publisher *actions.Publisher // nil: nothing is published
+	listener  net.Listener
+	handler   http.Handler
+	events    chan []pipeline.Event
+	lost      atomic.Uint64 // list changes that did not fit the queue
+}
+
+// queueEvents hands list changes to the log without ever waiting for it.
+func (d *daemon) queueEvents(batch []pipeline.Event) {
+	select {
+	case d.events <- slices.Clone(batch):
+	default:
+		d.lost.Add(uint64(len(batch)))
+	}
+}
+
+// serve runs everything until ctx ends or one part fails.
+func (d *daemon) serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { // owns the capture: everything from packets to snapshots
-		defer close(events)
-		if err := engine.Run(ctx); err != nil {
-			return err
+	g.Go(func() error { return d.capture(ctx) })
+	g.Go(d.logEvents)
+	g.Go(func() error { return d.web(ctx) })
+	if d.publisher != nil {
+		g.Go(func() error { return d.publisher.Run(ctx) })
+		g.Go(func() error { feed(ctx, d.engine, d.publisher); return nil })
+	}
+	return g.Wait()
+}
+
+// capture owns everything from packets to snapshots.
+func (d *daemon) capture(ctx context.Context) error {
+	defer close(d.events)
+	if err := d.engine.Run(ctx); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		return errors.New("the capture ended: is the interface gone?")
+	}
+	return nil
+}
+
+// logEvents writes the list changes.
+func (d *daemon) logEvents() error {
+	for batch := range d.events {
+		for i := range batch {
+			logEvent(d.log, &batch[i])
 		}
-		if ctx.Err() == nil {
-			return errors.New("the capture ended: is the interface gone?")
+		if n := d.lost.Swap(0); n > 0 {
+			d.log.Warn("list changes came faster than they could be logged", "not_logged", n)
 		}
-		return nil
-	})
-	g.Go(func() error { // owns the log of list changes
-		for batch := range events {
-			for i := range batch {
-				logEvent(log, &batch[i])
-			}
-		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// web serves HTTP and ends the server with the context.
+func (d *daemon) web(ctx context.Context) error {
 	server := &http.Server{
-		Handler:           export.NewHandler(engine.Latest, c.node(), c.Top),
+		Handler:           d.handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
 	}
-	g.Go(func() error { // owns the listener
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	g.Go(func() error { // ends the server with the rest
-		<-ctx.Done()
+	stopped := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(stopped)
 		stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
 		if server.Shutdown(stop) != nil {
 			server.Close()
 		}
-		return nil
 	})
-	return g.Wait()
+	if err := server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped
+	return nil
 }
 
 func logEvent(log *slog.Logger, ev *pipeline.Event) {

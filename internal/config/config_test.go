@@ -21,6 +21,8 @@ rules:
     share: 0.1
     kind: write
     ttl: 3s
+    group: g
+    copies: 4
   - glob: "tmp:*"
     ignore: true
 `))
@@ -36,8 +38,8 @@ rules:
 		t.Error(d)
 	}
 	rules := []Rule{
-		{Line: 8, Name: "users", Match: "prefix", Pattern: "user:", Share: 0.1, Kind: "write", TTL: 3 * time.Second},
-		{Line: 13, Match: "glob", Pattern: "tmp:*", Ignore: true},
+		{Line: 8, Name: "users", Match: "prefix", Pattern: "user:", Share: 0.1, Kind: "write", TTL: 3 * time.Second, Group: "g", Copies: 4},
+		{Line: 15, Match: "glob", Pattern: "tmp:*", Ignore: true},
 	}
 	if d := cmp.Diff(f.Rules(), rules); d != "" {
 		t.Error(d)
@@ -58,6 +60,7 @@ func TestMistakesNameTheLine(t *testing.T) {
 		{"bad kind", "rules:\n  - prefix: a\n    kind: x\n", `h.yml:3: rules: kind: want read, write, any, not "x"`},
 		{"negative rate", "rules:\n  - prefix: a\n    min_rate: -1\n", `h.yml:3: rules: min_rate: want accesses a second, not "-1"`},
 		{"negative ttl", "rules:\n  - prefix: a\n    ttl: -1s\n", `h.yml:3: rules: ttl: want a positive duration, not "-1s"`},
+		{"one copy", "rules:\n  - prefix: a\n    copies: 1\n", `h.yml:3: rules: copies: want a number of at least 2, not "1"`},
 		{"unknown field", "rules:\n  - prefxi: a\n", `h.yml:2: rules: unknown field "prefxi", did you mean "prefix"?`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 // "not given".
 type Rule struct {
 	Line    int    // where it stands, for messages
-	Name    string // group name; the share of a group is the sum of its keys
+	Name    string
+	Group   string // keys of all rules of a group share one group share; "": Name
 	Match   string // "exact", "prefix", "suffix", "contains" or "glob"
 	Pattern string
 
@@ -24,12 +25,13 @@ type Rule struct {
 	Kind       string  // "", "read", "write" or "any"
 	Action     string  // "", "localize", "replicate", "aggregate", "limit" or "none"
 	TTL        time.Duration
+	Copies     int  // for the action replicate
 	Ignore     bool // never listed
 }
 
 var matchKinds = []string{"exact", "prefix", "suffix", "contains", "glob"}
 
-var ruleFields = []string{"name", "exact", "prefix", "suffix", "contains", "glob",
+var ruleFields = []string{"name", "group", "copies", "exact", "prefix", "suffix", "contains", "glob",
 	"share", "min_rate", "bytes_share", "kind", "action", "ttl", "ignore"}
 
 // maxRules bounds the rules: each costs a comparison when a key is first seen.
@@ -84,6 +86,13 @@ func (r *Rule) set(field, text string) (err error) {
 		r.Match, r.Pattern = field, text
 	case "name":
 		r.Name = text
+	case "group":
+		r.Group = text
+	case "copies":
+		r.Copies, err = strconv.Atoi(text)
+		if err != nil || r.Copies < 2 {
+			err = fmt.Errorf("want a number of at least 2, not %q", text)
+		}
 	case "share":
 		r.Share, err = ratio(text)
 	case "bytes_share":
