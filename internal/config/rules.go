@@ -13,7 +13,7 @@ import (
 // fields (Exact, Prefix, Suffix, Contains, Glob) is set. Zero numbers mean
 // "not given".
 type Rule struct {
-	Line    int    // where it stands, for messages
+	Line    int // where it stands, for messages
 	Name    string
 	Group   string // keys of all rules of a group share one group share; "": Name
 	Match   string // "exact", "prefix", "suffix", "contains" or "glob"
