@@ -8,11 +8,7 @@ import (
 
 // hashClient mixes an address. Addresses are not secret and a set full of
 // collisions only lowers a count, so it is not seeded.
-func hashClient(a *[16]byte) uint64 {
-	hi := binary.LittleEndian.Uint64(a[:8])
-	lo := binary.LittleEndian.Uint64(a[8:])
-	return mix64(hi*0x9fb21c651e98df25 ^ lo)
-}
+func hashClient(hi, lo uint64) uint64 { return mix64(hi*0x9fb21c651e98df25 ^ lo) }
 
 // clientSet counts distinct clients by linear counting (Whang et al., TODS
 // 1990): a bit per hash bucket. With 8,192 bits the standard error is 0.1 % at
@@ -41,39 +37,56 @@ func countClients(a, b *clientSet) int {
 // client with more than an eighth of the accesses is in it, and count-errors is
 // surely its own.
 type clientTop struct {
-	all   uint64
-	n     int
-	items [topClients]clientCount
+	all    uint64
+	n      int
+	last   int // entry of the previous access: clients send in bursts
+	hi, lo [topClients]uint64
+	count  [topClients]uint32
+	errors [topClients]uint32
 }
 
-type clientCount struct {
-	addr          [16]byte
-	count, errors uint32
+func addressWords(a *[16]byte) (hi, lo uint64) {
+	return binary.BigEndian.Uint64(a[:8]), binary.BigEndian.Uint64(a[8:])
 }
 
-func (c *clientTop) add(a *[16]byte, w uint32) {
+func (c *clientTop) address(i int) (a [16]byte) {
+	binary.BigEndian.PutUint64(a[:8], c.hi[i])
+	binary.BigEndian.PutUint64(a[8:], c.lo[i])
+	return a
+}
+
+func (c *clientTop) add(hi, lo uint64, w uint32) {
 	c.all += uint64(w)
-	for i := range c.items[:c.n] {
-		if c.items[i].addr == *a {
-			c.items[i].count += w
-			if i > 0 && c.items[i].count > c.items[i-1].count {
-				c.items[i], c.items[i-1] = c.items[i-1], c.items[i]
-			}
-			return
+	i := c.last & (topClients - 1)
+	if c.lo[i] != lo || c.hi[i] != hi || c.n == 0 {
+		i = c.find(hi, lo)
+		if i < 0 {
+			i = c.replace(hi, lo)
+		}
+		c.last = i
+	}
+	c.count[i] += w
+}
+
+func (c *clientTop) find(hi, lo uint64) int {
+	for i := range c.n {
+		if c.lo[i] == lo && c.hi[i] == hi {
+			return i
 		}
 	}
-	if c.n < topClients {
-		c.items[c.n] = clientCount{addr: *a, count: w}
+	return -1
+}
+
+func (c *clientTop) replace(hi, lo uint64) int {
+	i := c.n
+	if i < topClients {
 		c.n++
-		return
+	} else {
+		i = leastOf(&c.count)
+		c.errors[i] = c.count[i]
 	}
-	last := &c.items[topClients-1] // roughly the least: entries move up as they grow
-	for i := range c.items {
-		if c.items[i].count < last.count {
-			last = &c.items[i]
-		}
-	}
-	*last = clientCount{addr: *a, count: last.count + w, errors: last.count}
+	c.hi[i], c.lo[i] = hi, lo
+	return i
 }
 
 // heaviestClient returns the client with the most sure accesses over both
@@ -85,21 +98,18 @@ func heaviestClient(a, b *clientTop) (addr [16]byte, share float64) {
 	}
 	best := uint64(0)
 	for _, t := range [2]*clientTop{a, b} {
-		for i := range t.items[:t.n] {
-			c := t.items[i].addr
-			if n := a.sure(&c) + b.sure(&c); n > best {
-				best, addr = n, c
+		for i := range t.n {
+			if n := a.sure(t.hi[i], t.lo[i]) + b.sure(t.hi[i], t.lo[i]); n > best {
+				best, addr = n, t.address(i)
 			}
 		}
 	}
 	return addr, float64(best) / float64(all)
 }
 
-func (c *clientTop) sure(a *[16]byte) uint64 {
-	for i := range c.items[:c.n] {
-		if c.items[i].addr == *a {
-			return uint64(c.items[i].count - c.items[i].errors)
-		}
+func (c *clientTop) sure(hi, lo uint64) uint64 {
+	if i := c.find(hi, lo); i >= 0 {
+		return uint64(c.count[i] - c.errors[i])
 	}
 	return 0
 }

@@ -8,7 +8,7 @@ const (
 	DefaultMinSampled = 10               // fewer accesses say nothing about a share
 	DefaultSlowZ      = 2.33             // one-sided 1 % in the slow window
 	DefaultFastZ      = 4.0              // the fast window is tested 691,200 times a day
-	DefaultFewZ       = 3.09             // slow window with fewer than FewSampled accesses
+	DefaultFewZ       = 3.09             // full slow window with fewer than FewSampled accesses
 	DefaultFewSampled = 3000             // 50 accesses/s over 60 s
 	DefaultFastRate   = 50.0             // sampled accesses/s below which the fast rule is off
 	DefaultMinStay    = 60 * time.Second // a listed key stays hot at least so long
@@ -33,7 +33,7 @@ type Config struct {
 	MinSampled int           // sampled accesses a key needs before it is judged
 	SlowZ      float64       // normal quantile of the slow rule and of reported intervals
 	FastZ      float64       // normal quantile of the fast rule
-	FewZ       float64       // quantile of the slow rule while the window holds fewer than FewSampled
+	FewZ       float64       // quantile of the slow rule when a full window holds fewer than FewSampled
 	FewSampled int           //
 	FastRate   float64       // sampled accesses/s below which the fast rule is off
 	Window     time.Duration // slow window, whole seconds, 6..60

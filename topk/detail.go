@@ -42,9 +42,9 @@ func (d *detail) add(a *Access, w uint32, slot, gen int) {
 	}
 	s.request += uint64(max(a.Bytes, 0)) * uint64(w)
 	s.commands[d.command(a.Command)] += w
-	h := hashClient(&a.Client)
-	d.clients[gen].add(h)
-	d.heaviest[gen].add(&a.Client, w)
+	hi, lo := addressWords(&a.Client)
+	d.clients[gen].add(hashClient(hi, lo))
+	d.heaviest[gen].add(hi, lo, w)
 }
 
 // command returns the index of id in the list of this key.

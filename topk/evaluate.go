@@ -34,12 +34,13 @@ type scope struct {
 	flat   bool    // every access has the same weight
 	secs   float64 // time covered
 	z      float64
+	strict bool // correct the bound: the rule is tried all day long
 }
 
 func (d *Detector) scope(w Window) scope {
 	s := scope{window: w, z: d.cfg.SlowZ}
 	if w == WindowFast {
-		s.all, s.z = d.win.fastTally(), d.cfg.FastZ
+		s.all, s.z, s.strict = d.win.fastTally(), d.cfg.FastZ, true
 	} else {
 		s.all = d.win.slowTally()
 	}
@@ -90,8 +91,10 @@ func (d *Detector) evaluateFast(end int64) {
 // listed ones cool and go.
 func (d *Detector) evaluateSlow(end int64) {
 	s := d.scope(WindowSlow)
-	if s.effective() < float64(d.cfg.FewSampled) {
-		s.z = d.cfg.FewZ
+	// With few accesses, ten thousand tries a week at 1 % each list every key near
+	// the threshold. The first window after the start is a handful of tries.
+	if full := end-d.start >= int64(d.cfg.Window); full && s.effective() < float64(d.cfg.FewSampled) {
+		s.z, s.strict = d.cfg.FewZ, true
 	}
 	if d.win.weight > 0 && end-d.start >= slowSettle {
 		cut := d.candidateCut(s.all.w)
@@ -134,7 +137,7 @@ func (d *Detector) consider(e int, s *scope, end int64, maySteal bool) int {
 	if j.rule != nil && j.rule.Ignore || j.sampled < float64(d.cfg.MinSampled) {
 		return moved
 	}
-	low := decisionLow(j.sampled*j.factor, j.n, s.z)
+	low := s.low(&j)
 	if low >= j.threshold && j.rateOK() {
 		d.qualify(e, &j, s, end, CauseShare, low)
 	}
@@ -160,6 +163,15 @@ func (d *Detector) considerBytes(s *scope, end int64) {
 			}
 		}
 	}
+}
+
+// low is the lower bound of what counts of the key's share.
+func (s *scope) low(j *judgement) float64 {
+	if s.strict {
+		return strictLow(j.share*j.factor, j.n, s.z)
+	}
+	low, _ := wilson(j.share*j.factor, j.n, s.z)
+	return low
 }
 
 func (j *judgement) rateOK() bool {

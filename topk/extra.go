@@ -49,26 +49,18 @@ func (x *extra) command(id uint16) int {
 
 // addClient counts a client; the ninth makes a bitmap of them.
 func (x *extra) addClient(pool *extras, a *Access, w uint64) {
-	if x.set == nil && x.top.n == topClients && !x.top.has(&a.Client) {
+	hi, lo := addressWords(&a.Client)
+	if x.set == nil && x.top.n == topClients && x.top.find(hi, lo) < 0 {
 		if x.set = pool.takeSet(); x.set != nil {
-			for i := range x.top.items {
-				x.set.add(hashClient(&x.top.items[i].addr))
+			for i := range topClients {
+				x.set.add(hashClient(x.top.hi[i], x.top.lo[i]))
 			}
 		}
 	}
 	if x.set != nil {
-		x.set.add(hashClient(&a.Client))
+		x.set.add(hashClient(hi, lo))
 	}
-	x.top.add(&a.Client, uint32(min(w, math.MaxUint32)))
-}
-
-func (c *clientTop) has(a *[16]byte) bool {
-	for i := range c.items[:c.n] {
-		if c.items[i].addr == *a {
-			return true
-		}
-	}
-	return false
+	x.top.add(hi, lo, uint32(min(w, math.MaxUint32)))
 }
 
 func (x *extra) clients() int {

@@ -74,29 +74,48 @@ func hashKey(key []byte, keyLen int64, seed uint64) uint64 {
 	return h
 }
 
-// find returns the entry of h or -1.
+// find returns the entry of h or -1. All eight hashes are compared: where a key
+// sits is as good as random, and a branch mispredicted costs more than the rest.
 func (t *table) find(h uint64) int {
 	base := int(h%sets) * ways
-	set := (*[ways]uint64)(t.hash[base : base+ways])
-	for i, v := range set {
-		if v == h {
-			return base + i
+	set := (*[ways]uint64)(t.hash[base:])
+	at := -1
+	for i := 0; i < ways; i += 4 {
+		s := (*[4]uint64)(set[i:])
+		if s[0] == h {
+			at = i
+		}
+		if s[1] == h {
+			at = i + 1
+		}
+		if s[2] == h {
+			at = i + 2
+		}
+		if s[3] == h {
+			at = i + 3
 		}
 	}
-	return -1
+	if at < 0 {
+		return -1
+	}
+	return base + at
 }
 
 // victim returns the entry with the least count in the set of h.
 func (t *table) victim(h uint64) int {
 	base := int(h%sets) * ways
-	set := (*[ways]uint32)(t.total[base : base+ways])
-	at, least := 0, set[0]
-	for i := 1; i < ways; i++ {
-		if set[i] < least {
-			at, least = i, set[i]
-		}
-	}
-	return base + at
+	set := (*[ways]uint32)(t.total[base:])
+	return base + leastOf(set)
+}
+
+// leastOf returns the index of the least of eight counts, without branches: the
+// index rides in the low bits.
+func leastOf(c *[8]uint32) int {
+	a := min(uint64(c[0])<<3, uint64(c[1])<<3|1)
+	b := min(uint64(c[2])<<3|2, uint64(c[3])<<3|3)
+	d := min(uint64(c[4])<<3|4, uint64(c[5])<<3|5)
+	e := min(uint64(c[6])<<3|6, uint64(c[7])<<3|7)
+	return int(min(a, b, d, e) & 7)
 }
 
 // take gives entry e to the key h. Its cells stay: they are the bound on what h
