@@ -59,7 +59,7 @@ func (l *collector) drain() {
 }
 
 func decodeSteps(b []byte, step int) (*collector, Stats) {
-	l := &collector{d: NewDecoder(Config{})}
+	l := &collector{d: newDecoder()}
 	feedSteps(l.d, b, step, l.add)
 	return l, *l.d.Stats()
 }
@@ -201,7 +201,7 @@ func TestManyKeys(t *testing.T) {
 	}
 	for _, in := range [][]byte{array(args...), array(mget...)} {
 		for _, step := range []int{1 << 30, 1448, 100} {
-			d := NewDecoder(Config{})
+			d := newDecoder()
 			keys, requests := 0, 0
 			feedSteps(d, in, step, func(r *Request) {
 				for _, k := range r.Keys {
@@ -253,7 +253,7 @@ func TestSplits(t *testing.T) {
 		l, _ := decodeSteps(streams[i], 1<<30)
 		want[i] = l.full
 	}
-	d := NewDecoder(Config{})
+	d := newDecoder()
 	var c [conns]Conn
 	var got [conns]collector
 	for i := range c {
@@ -302,7 +302,7 @@ func FuzzDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, seed uint64) {
 		whole, ws := decodeSteps(in, 1<<30)
 		rng := rand.New(rand.NewSource(int64(seed)))
-		l := &collector{d: NewDecoder(Config{})}
+		l := &collector{d: newDecoder()}
 		var c, other Conn
 		l.d.Open(&c, true)
 		l.d.Open(&other, true)
@@ -343,7 +343,7 @@ func FuzzDamaged(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte, seed uint64) {
 		rng := rand.New(rand.NewSource(int64(seed)))
-		d := NewDecoder(Config{})
+		d := newDecoder()
 		var conns [3]Conn
 		var r Request
 		drain := func() {
