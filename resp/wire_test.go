@@ -109,6 +109,8 @@ var wireTests = []struct {
 	{"no bulk", "*1\r\n:1\r\n*1\r\n$4\r\nPING\r\n", nil, ReasonExpectedBulk},
 	{"HTTP GET", "GET /index HTTP/1.1\r\nHost: a\r\nSET evil 1\r\n", []string{"GET !arity !inline"}, ReasonHTTP},
 	{"HTTP POST", "POST /x HTTP/1.1\r\nSET evil 1\r\n", nil, ReasonHTTP},
+	{"POST as an array", "*1\r\n$4\r\nPOST\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", nil, ReasonHTTP},
+	{"Host: behind a request", "*1\r\n$4\r\nPING\r\n*1\r\n$5\r\nhost:\r\n", []string{"PING"}, ReasonHTTP},
 	{"bytes after QUIT", "*1\r\n$4\r\nQUIT\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", []string{"QUIT"}, 0},
 	{"unfinished", "*2\r\n$3\r\nGET\r\n$20\r\npartial", nil, 0},
 	{"MULTI, SELECT, RESET", "*1\r\n$5\r\nMULTI\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n*1\r\n$5\r\nRESET\r\n", []string{"MULTI", "SELECT", "RESET"}, 0},
