@@ -90,6 +90,7 @@ var wireTests = []struct {
 	{"quotes", `SET 'q\'k' "v\x41"` + "\r\n" + `get "a b"` + "\n", []string{`SET "q'k" !inline`, `GET "a b" !inline`}, 0},
 	{"escapes", `GET "\n\r\t\b\a\\\"\q\x0g"` + "\n", []string{`GET "\n\r\t\b\a\\\"qx0g" !inline`}, 0},
 	{"quotes within a word", `GET a"b c"` + "\n", []string{`GET "ab c" !inline`}, 0},
+	{"a closing quote ends a word", "MGET \"a\"\v\"b\" 'c'\fd\n", []string{`MGET "a" "b" "c" "d" !inline`}, 0},
 	{"empty quotes", `GET ""` + "\n", []string{`GET "" !inline`}, 0},
 	{"many spaces", "  EXISTS \t ik   ik2  \r\n", []string{`EXISTS "ik" "ik2" !inline`}, 0},
 	{"open quote", "GET a\r\nSET \"x y\r\nGET never\r\n", []string{`GET "a" !inline`}, ReasonUnbalancedQuotes},
