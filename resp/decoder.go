@@ -117,6 +117,15 @@ func (d *Decoder) CommandName(id CommandID) string {
 	return d.t.commands[id].name
 }
 
+// CommandFlags returns the published flags of a command: whether it writes says
+// CommandWrite. 0 for CommandUnknown.
+func (d *Decoder) CommandFlags(id CommandID) CommandFlags {
+	if int(id) >= len(d.t.commands) {
+		return 0
+	}
+	return d.t.commands[id].flags
+}
+
 // NumCommands returns the number of command ids, CommandUnknown included: ids
 // are below it.
 func (d *Decoder) NumCommands() int { return len(d.t.commands) }

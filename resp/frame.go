@@ -73,14 +73,14 @@ func (d *Decoder) step(r *Request) bool {
 					if d.after(r) {
 						return true
 					}
-					continue
+					break
 				}
 				d.reset()
 				d.f.phase = phaseArray
 				d.f.h = header{}
 				d.f.bytes = 1
 				d.p++
-				continue
+				break
 			}
 			d.reset()
 			d.f.phase = phaseLine
@@ -89,7 +89,7 @@ func (d *Decoder) step(r *Request) bool {
 				if d.endArgument(r) && d.after(r) {
 					return true
 				}
-				continue
+				break
 			}
 			if d.p >= len(d.b) {
 				if d.refill() {
@@ -135,96 +135,6 @@ func (d *Decoder) idle() {
 	d.slot = nil
 	d.b = nil
 	d.c = nil
-}
-
-// whole decodes a request that lies completely in b, from the "*" at b[p] on,
-// and returns the index behind it. It returns 0, having changed nothing that
-// reset does not mend, when the request goes on behind b or is not plain.
-func (d *Decoder) whole(r *Request, b []byte, p int) int {
-	argc, q := size(b, p+1)
-	if q == 0 || argc == 0 {
-		return 0
-	}
-	var (
-		id     CommandID
-		flags  RequestFlags
-		cmd    *command
-		nkeys  int
-		next   int // next argument of interest
-		single bool
-		sub    bool // argument 1 completes the name
-	)
-	for i := 0; i < argc; i++ {
-		if q >= len(b) || b[q] != '$' {
-			return 0
-		}
-		var n int
-		if q+3 < len(b) && b[q+2] == '\r' && b[q+1]-'0' <= 9 {
-			n, q = int(b[q+1]-'0'), q+4
-		} else if n, q = size(b, q+1); q == 0 {
-			return 0
-		}
-		end := q + n
-		if end+2 > len(b) {
-			return 0
-		}
-		if i == next {
-			if i == 0 {
-				id = d.t.find(b, q, n, CommandUnknown)
-				cmd = &d.t.commands[id]
-				sub = cmd.container && argc > 1
-				if next = 1; !sub {
-					next, single, flags = d.locate(cmd, argc)
-				}
-			} else if sub {
-				sub = false
-				if s := d.t.find(b, q, n, id); s != CommandUnknown {
-					id = s
-					cmd = &d.t.commands[id]
-				}
-				next, single, flags = d.locate(cmd, argc)
-			}
-			if i == next {
-				key := b[q:min(end, q+MaxKeyBytes)]
-				if single {
-					d.keys[0] = Key{Bytes: key, Len: int64(n), Access: cmd.access}
-					nkeys, next = 1, noArg
-				} else {
-					if d.nkeys == maxBatch {
-						return 0
-					}
-					d.argument(cmd, int32(i), int32(argc), key, int64(n))
-					nkeys, next = d.nkeys, int(d.f.x.next)
-				}
-			}
-		}
-		q = end + 2
-	}
-	r.Command = id
-	r.Keys = d.keys[:nkeys]
-	r.Bytes = int64(q - p)
-	r.Args = int64(argc)
-	r.Flags = flags
-	return q
-}
-
-// locate prepares the search for the keys of a request of argc arguments and
-// returns the first argument of interest. single: it is the only key.
-func (d *Decoder) locate(cmd *command, argc int) (next int, single bool, flags RequestFlags) {
-	if !cmd.fits(int32(argc)) {
-		return noArg, false, FlagWrongArity
-	}
-	if cmd.only > 0 {
-		// Arity alone does not promise the argument for rows from a file.
-		return int(cmd.only), true, 0
-	}
-	if len(cmd.specs) == 0 {
-		return noArg, false, 0
-	}
-	d.nkeys = 0
-	d.off = 0
-	d.f.x.begin(cmd, int32(argc))
-	return int(d.f.x.next), false, 0
 }
 
 // advance takes bytes of a header, an inline line or the start of a connection.
@@ -327,83 +237,6 @@ func (d *Decoder) body(r *Request) bool {
 	f.rest -= int64(len(b))
 	f.bytes += int64(len(b))
 	return false
-}
-
-// joined takes the argument whose pieces are in d.slot.piece. It is moved to
-// where keys are kept, and away again when it is none.
-func (d *Decoder) joined() {
-	p := d.slot
-	off := len(p.buf)
-	before := p.heap()
-	p.buf = append(p.buf, p.piece...)
-	p.piece = p.piece[:0]
-	d.off = uint32(off) + 1
-	n := d.nkeys
-	d.given(p.buf[off:])
-	if d.nkeys == n && !d.holdsKey(d.off) {
-		p.buf = p.buf[:off]
-	}
-	d.off = 0
-	if !d.parts.charge(d.c.part, p, before) {
-		d.lose(d.c)
-	}
-}
-
-// holdsKey reports whether a key was replaced by the bytes at off.
-func (d *Decoder) holdsKey(off uint32) bool {
-	for i := range d.saved[:d.nkeys] {
-		if d.saved[i] == off {
-			return true
-		}
-	}
-	return false
-}
-
-// given takes the current argument, of which b are the first bytes.
-func (d *Decoder) given(b []byte) {
-	f := &d.f
-	if f.arg == 0 {
-		f.cmd = d.t.find(b, 0, d.nameLen(b), CommandUnknown)
-		if d.t.commands[f.cmd].container && f.argc > 1 {
-			f.subname = true
-			return
-		}
-		d.begin()
-		return
-	}
-	if f.subname {
-		f.subname = false
-		if sub := d.t.find(b, 0, d.nameLen(b), f.cmd); sub != CommandUnknown {
-			f.cmd = sub
-		}
-		d.begin()
-	}
-	if f.arg == f.x.next {
-		d.argument(&d.t.commands[f.cmd], f.arg, f.argc, b, f.size)
-	}
-}
-
-// nameLen is the length of b as a name: an argument of which only a prefix was
-// kept is none.
-func (d *Decoder) nameLen(b []byte) int {
-	if d.f.size != int64(len(b)) {
-		return 0
-	}
-	return len(b)
-}
-
-// begin starts the search for keys once the command is known.
-func (d *Decoder) begin() {
-	f := &d.f
-	cmd := &d.t.commands[f.cmd]
-	d.nkeys = 0
-	f.named = true
-	if !cmd.fits(f.argc) {
-		f.flags |= FlagWrongArity
-		f.x.next = noArg
-		return
-	}
-	f.x.begin(cmd, f.argc)
 }
 
 // endArgument goes on behind an argument; true when it was the last and r is

@@ -132,27 +132,17 @@ func (d *Decoder) nextWord(line []byte, p int) (word []byte, next int, ok bool) 
 }
 
 // quoted goes on with a word from its first quote at p on. The word is built
-// in d.text.
+// in d.text; a closing quote ends it.
 func (d *Decoder) quoted(line []byte, start, p int) (word []byte, next int, ok bool) {
 	from := len(d.text)
 	d.text = append(d.text, line[start:p]...)
-	for p < len(line) {
-		c := line[p]
-		switch c {
-		case ' ', '\n', '\r', '\t':
-			return d.text[from:], p, true
-		case '"':
-			p = d.doubleQuoted(line, p+1)
-		case '\'':
-			p = d.singleQuoted(line, p+1)
-		default:
-			d.text = append(d.text, c)
-			p++
-			continue
-		}
-		if p < 0 || (p < len(line) && !space(line[p])) {
-			return nil, 0, false
-		}
+	if line[p] == '"' {
+		p = d.doubleQuoted(line, p+1)
+	} else {
+		p = d.singleQuoted(line, p+1)
+	}
+	if p < 0 || (p < len(line) && !space(line[p])) {
+		return nil, 0, false
 	}
 	return d.text[from:], p, true
 }

@@ -12,7 +12,6 @@ type replies struct {
 	skip    int64  // bytes to come of a bulk and the two behind it
 	h       header // number of the line being read
 	kind    byte   // type byte of the line being read, 0: none
-	nl      bool   // the carriage return was seen, a byte is to come
 	push    bool   // the current reply is no reply
 	broken  bool   // out of step: counts mean nothing
 }

@@ -124,6 +124,9 @@ func (d *Decoder) Skip(c *Conn, n int64) {
 	case stateUnseen:
 		c.state = stateSearching
 		return
+	case stateTrialLost:
+		d.missed(c, max(n, 1))
+		return
 	default:
 		return
 	}

@@ -59,6 +59,7 @@ type command struct {
 	// fixed place; most commands are of this kind and need no state.
 	only      int32
 	access    Access // of that one key
+	flags     CommandFlags
 	does      effect
 	container bool // has subcommands: argv[1] decides
 	specs     []spec
@@ -130,7 +131,7 @@ func newTable(extra []Row) *table {
 }
 
 func compile(row Row) command {
-	c := command{name: row.Name, arity: int32(row.Arity)}
+	c := command{name: row.Name, arity: int32(row.Arity), flags: row.Flags}
 	for _, e := range effects {
 		if e.name == row.Name {
 			c.does = e.does

@@ -59,7 +59,7 @@ func (l *collector) drain() {
 }
 
 func decodeSteps(b []byte, step int) (*collector, Stats) {
-	l := &collector{d: NewDecoder(Config{})}
+	l := &collector{d: newDecoder()}
 	feedSteps(l.d, b, step, l.add)
 	return l, *l.d.Stats()
 }
@@ -90,6 +90,7 @@ var wireTests = []struct {
 	{"quotes", `SET 'q\'k' "v\x41"` + "\r\n" + `get "a b"` + "\n", []string{`SET "q'k" !inline`, `GET "a b" !inline`}, 0},
 	{"escapes", `GET "\n\r\t\b\a\\\"\q\x0g"` + "\n", []string{`GET "\n\r\t\b\a\\\"qx0g" !inline`}, 0},
 	{"quotes within a word", `GET a"b c"` + "\n", []string{`GET "ab c" !inline`}, 0},
+	{"a closing quote ends a word", "MGET \"a\"\v\"b\" 'c'\fd\n", []string{`MGET "a" "b" "c" "d" !inline`}, 0},
 	{"empty quotes", `GET ""` + "\n", []string{`GET "" !inline`}, 0},
 	{"many spaces", "  EXISTS \t ik   ik2  \r\n", []string{`EXISTS "ik" "ik2" !inline`}, 0},
 	{"open quote", "GET a\r\nSET \"x y\r\nGET never\r\n", []string{`GET "a" !inline`}, ReasonUnbalancedQuotes},
@@ -109,6 +110,8 @@ var wireTests = []struct {
 	{"no bulk", "*1\r\n:1\r\n*1\r\n$4\r\nPING\r\n", nil, ReasonExpectedBulk},
 	{"HTTP GET", "GET /index HTTP/1.1\r\nHost: a\r\nSET evil 1\r\n", []string{"GET !arity !inline"}, ReasonHTTP},
 	{"HTTP POST", "POST /x HTTP/1.1\r\nSET evil 1\r\n", nil, ReasonHTTP},
+	{"POST as an array", "*1\r\n$4\r\nPOST\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", nil, ReasonHTTP},
+	{"Host: behind a request", "*1\r\n$4\r\nPING\r\n*1\r\n$5\r\nhost:\r\n", []string{"PING"}, ReasonHTTP},
 	{"bytes after QUIT", "*1\r\n$4\r\nQUIT\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", []string{"QUIT"}, 0},
 	{"unfinished", "*2\r\n$3\r\nGET\r\n$20\r\npartial", nil, 0},
 	{"MULTI, SELECT, RESET", "*1\r\n$5\r\nMULTI\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n*1\r\n$5\r\nRESET\r\n", []string{"MULTI", "SELECT", "RESET"}, 0},
@@ -201,7 +204,7 @@ func TestManyKeys(t *testing.T) {
 	}
 	for _, in := range [][]byte{array(args...), array(mget...)} {
 		for _, step := range []int{1 << 30, 1448, 100} {
-			d := NewDecoder(Config{})
+			d := newDecoder()
 			keys, requests := 0, 0
 			feedSteps(d, in, step, func(r *Request) {
 				for _, k := range r.Keys {
@@ -253,7 +256,7 @@ func TestSplits(t *testing.T) {
 		l, _ := decodeSteps(streams[i], 1<<30)
 		want[i] = l.full
 	}
-	d := NewDecoder(Config{})
+	d := newDecoder()
 	var c [conns]Conn
 	var got [conns]collector
 	for i := range c {
@@ -302,7 +305,7 @@ func FuzzDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, seed uint64) {
 		whole, ws := decodeSteps(in, 1<<30)
 		rng := rand.New(rand.NewSource(int64(seed)))
-		l := &collector{d: NewDecoder(Config{})}
+		l := &collector{d: newDecoder()}
 		var c, other Conn
 		l.d.Open(&c, true)
 		l.d.Open(&other, true)
@@ -343,7 +346,7 @@ func FuzzDamaged(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte, seed uint64) {
 		rng := rand.New(rand.NewSource(int64(seed)))
-		d := NewDecoder(Config{})
+		d := newDecoder()
 		var conns [3]Conn
 		var r Request
 		drain := func() {

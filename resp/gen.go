@@ -1,3 +1,0 @@
-package resp
-
-//go:generate go run ../scripts/gen_keys -root ..
