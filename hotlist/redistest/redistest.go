@@ -80,10 +80,10 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// Run starts the process again after Kill.
-func (s *Server) Run() {
+// Run starts the process again after Kill, with further arguments this once.
+func (s *Server) Run(extra ...string) {
 	s.t.Helper()
-	s.sh = exec.Command("sh", append([]string{"-c", runner, "sh"}, s.args...)...)
+	s.sh = exec.Command("sh", append(append([]string{"-c", runner, "sh"}, s.args...), extra...)...)
 	stdin, err := s.sh.StdinPipe()
 	if err != nil {
 		s.t.Fatal(err)
