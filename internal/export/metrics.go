@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hotsniff/hotsniff/capture"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/topk"
 )
@@ -108,8 +109,10 @@ func (e emitter) capture(s *pipeline.Snapshot) {
 		e.send(captureDropped, float64(in.InterfaceDropped), in.Name, "interface")
 	}
 	e.send(flows, float64(s.Assembler.Flows))
-	for reason, n := range s.Assembler.EvictedByReason() {
-		e.send(flowsEvicted, float64(n), reason)
+	for reason := range capture.NumEndReasons {
+		if reason == capture.EndIdle || reason == capture.EndEvicted {
+			e.send(flowsEvicted, float64(s.Assembler.Ended[reason]), reason.String())
+		}
 	}
 	e.send(gaps, float64(s.Assembler.Gaps))
 	e.send(resyncs, float64(s.Decoder.Resyncs))

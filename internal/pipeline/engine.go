@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,7 @@ type Config struct {
 }
 
 // AllKeys as Config.Top puts every counted key into the snapshots.
-const AllKeys = -1
+const AllKeys = math.MaxInt32
 
 // Event is one change of the hot list of a port.
 type Event struct {
