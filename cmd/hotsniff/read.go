@@ -43,6 +43,8 @@ func (c *readCmd) Run(a *app) error {
 	if cfg.Whole, err = c.whole(); err != nil {
 		return err
 	}
+	// A replay gives the same answer every time.
+	cfg.Detector.Seed = 1
 	src, err := capture.OpenFiles(c.Files, a.in)
 	if err != nil {
 		return withHint(err, "hotsniff reads pcap and pcapng files, as written by tcpdump, tshark and dumpcap")
@@ -56,15 +58,15 @@ func (c *readCmd) Run(a *app) error {
 		return err
 	}
 	damage := engine.Run(a.ctx)
-	if !c.Events {
-		if err := c.print(a.out, engine.Latest()); err != nil {
+	if s := engine.Latest(); !c.Events && (damage == nil || s.Started != 0) {
+		if err := c.print(a.out, s); err != nil {
 			return err
 		}
 	}
 	if damage == nil {
 		return a.ctx.Err()
 	}
-	return withHint(damage, "what was read before that byte is counted above")
+	return withHint(damage, "what stands before that byte was counted")
 }
 
 // whole reports whether the whole input is one window.

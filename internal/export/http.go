@@ -19,11 +19,11 @@ import (
 const maxScrapes = 8
 
 // Registry returns a registry with every metric of hotsniff, made from what
-// latest returns (nil: nothing yet).
-func Registry(latest func() *pipeline.Snapshot) *prometheus.Registry {
+// latest returns (nil: nothing yet), for the top keys of each port.
+func Registry(latest func() *pipeline.Snapshot, top int) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
-		&collector{latest: latest},
+		&collector{latest, top},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("hotsniff"),
@@ -34,7 +34,7 @@ func Registry(latest func() *pipeline.Snapshot) *prometheus.Registry {
 // NewHandler returns the HTTP surface over latest. node names this node in
 // reports, top is the default and the most of keys in one.
 func NewHandler(latest func() *pipeline.Snapshot, node string, top int) http.Handler {
-	reg := Registry(latest)
+	reg := Registry(latest, top)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		// A key that cannot be exported must not take the rest along.

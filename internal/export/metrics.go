@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hotsniff/hotsniff/capture"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/topk"
 )
@@ -65,6 +64,7 @@ var (
 // collector turns the newest snapshot into metrics.
 type collector struct {
 	latest func() *pipeline.Snapshot
+	top    int // keys of a port that get series
 }
 
 // Describe implements prometheus.Collector.
@@ -76,7 +76,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // emitter sends constant metrics.
 type emitter struct {
-	ch chan<- prometheus.Metric
+	ch  chan<- prometheus.Metric
+	top int
 }
 
 func (e emitter) send(d desc, value float64, labels ...string) {
@@ -93,7 +94,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if s == nil {
 		return // nothing was captured yet: no figures are better than zeros
 	}
-	e := emitter{ch}
+	e := emitter{ch, c.top}
 	e.capture(s)
 	for i := range s.Ports {
 		e.port(s, &s.Ports[i])
@@ -109,10 +110,8 @@ func (e emitter) capture(s *pipeline.Snapshot) {
 		e.send(captureDropped, float64(in.InterfaceDropped), in.Name, "interface")
 	}
 	e.send(flows, float64(s.Assembler.Flows))
-	for reason := range capture.NumEndReasons {
-		if reason == capture.EndIdle || reason == capture.EndEvicted {
-			e.send(flowsEvicted, float64(s.Assembler.Ended[reason]), reason.String())
-		}
+	for reason, n := range s.FlowsEvicted() {
+		e.send(flowsEvicted, float64(n), reason)
 	}
 	e.send(gaps, float64(s.Assembler.Gaps))
 	e.send(resyncs, float64(s.Decoder.Resyncs))
@@ -156,8 +155,7 @@ func (e emitter) keys(port string, t *topk.Snapshot) {
 	rows := make(map[string]*topk.KeyStat, len(t.Keys))
 	order := make([]string, 0, len(t.Keys))
 	rest := 1.0
-	for i := range t.Keys {
-		k := t.Keys[i] // a copy: rows are added up
+	for _, k := range pipeline.TopKeys(t.Keys, e.top) { // copies: rows are added up
 		rest -= k.Share
 		label := keyLabel(k.Key)
 		if row, ok := rows[label]; ok {

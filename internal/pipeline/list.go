@@ -22,7 +22,8 @@ func (s *Snapshot) List(cfg actions.AdviceConfig) *hotlist.List {
 			l.AccessesPerSecond += float64(p.Slow.Accesses) / seconds
 		}
 		for j := range p.Slow.Keys {
-			if e, ok := listEntry(cfg, p.Port, &p.Slow.Keys[j]); ok {
+			k := &p.Slow.Keys[j]
+			if e, ok := listEntry(cfg, p.Port, k); ok && !k.Truncated {
 				l.Entries = append(l.Entries, e)
 			}
 		}
@@ -40,7 +41,7 @@ var listStates = map[topk.State]hotlist.State{
 // listEntry turns a key into an entry; false when it is not listed.
 func listEntry(cfg actions.AdviceConfig, port uint16, k *topk.KeyStat) (hotlist.Entry, bool) {
 	state, listed := listStates[k.State]
-	if !listed || k.Truncated {
+	if !listed {
 		return hotlist.Entry{}, false
 	}
 	e := hotlist.Entry{

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotsniff/hotsniff/actions"
 	"github.com/hotsniff/hotsniff/capture"
 	"github.com/hotsniff/hotsniff/internal/report"
 	"github.com/hotsniff/hotsniff/resp"
@@ -35,14 +36,37 @@ func (s *Snapshot) report(node string, top int, view func(*PortSnapshot) *topk.S
 	for i := range s.Ports {
 		s.addPort(r, &s.Ports[i], view(&s.Ports[i]))
 	}
-	r.WindowSeconds = r.To.Sub(r.From).Seconds()
-	slices.SortFunc(r.Keys, func(a, b report.Key) int {
-		return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), strings.Compare(a.Key, b.Key), cmp.Compare(a.Port, b.Port))
-	})
-	if top > 0 && len(r.Keys) > top {
-		r.Keys = r.Keys[:top]
+	if s.Whole || r.WindowSeconds == 0 {
+		r.WindowSeconds = r.To.Sub(r.From).Seconds()
 	}
+	r.Keys = topKeys(r.Keys, top)
 	return r
+}
+
+// topKeys sorts keys by accesses, then key, and keeps top of them: those of
+// the hot list before all others, since a cooling key is news as well.
+func topKeys(keys []report.Key, top int) []report.Key {
+	order := func(a, b report.Key) int {
+		return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), strings.Compare(a.Key, b.Key), cmp.Compare(a.Port, b.Port))
+	}
+	slices.SortFunc(keys, order)
+	if top <= 0 || len(keys) <= top {
+		return keys
+	}
+	slices.SortStableFunc(keys, func(a, b report.Key) int { return listedFirst(a.Since != nil, b.Since != nil) })
+	keys = keys[:top]
+	slices.SortFunc(keys, order)
+	return keys
+}
+
+func listedFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // addPort adds one port's window to r.
@@ -53,6 +77,7 @@ func (s *Snapshot) addPort(r *report.Report, p *PortSnapshot, t *topk.Snapshot) 
 			r.Requests += n
 		}
 	}
+	r.WindowSeconds = max(r.WindowSeconds, float64(t.WindowSeconds))
 	r.Accesses += t.Accesses
 	r.SampledAccesses += t.SampledAccesses
 	r.DistinctKeys += t.Distinct
@@ -71,6 +96,9 @@ func (s *Snapshot) reportKey(port uint16, k *topk.KeyStat) report.Key {
 		Accesses: k.Accesses, AccessesError: k.AccessesError, AccessesPerSecond: k.Rate,
 		Reads: k.Reads, Writes: k.Writes, RequestBytes: k.RequestBytes, ReplyBytes: k.ReplyBytes,
 		Clients: uint64(k.Clients), Commands: map[string]uint64{}, Rule: k.Rule, Action: k.Action,
+	}
+	if e, listed := listEntry(actions.AdviceConfig{}, port, k); listed {
+		out.Action = e.Action.String()
 	}
 	out.Key, out.KeyBase64 = report.EscapeKey(k.Key)
 	if k.Truncated {
@@ -124,6 +152,16 @@ func (s *Snapshot) DecodeErrors() map[string]uint64 {
 		if r := resp.Reason(r); r != resp.ReasonNone {
 			out[r.String()] = n
 		}
+	}
+	return out
+}
+
+// FlowsEvicted returns the connections that were forgotten while they may
+// still have been open, by reason.
+func (s *Snapshot) FlowsEvicted() map[string]uint64 {
+	out := map[string]uint64{}
+	for _, reason := range []capture.EndReason{capture.EndIdle, capture.EndEvicted} {
+		out[reason.String()] = s.Assembler.Ended[reason]
 	}
 	return out
 }

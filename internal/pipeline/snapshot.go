@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -76,4 +77,17 @@ func (p *port) snapshot(top int) PortSnapshot {
 	s.Fast = p.detector.SnapshotWindow(topk.WindowFast, top)
 	s.Window = slices.Clone(p.history.sum)
 	return s
+}
+
+// TopKeys returns the n keys of a port's snapshot that matter most, by
+// accesses: those of the hot list before all others. keys is not changed.
+func TopKeys(keys []topk.KeyStat, n int) []topk.KeyStat {
+	if len(keys) <= n {
+		return keys
+	}
+	top := slices.Clone(keys)
+	slices.SortStableFunc(top, func(a, b topk.KeyStat) int { return listedFirst(a.Since != 0, b.Since != 0) })
+	top = top[:n]
+	slices.SortStableFunc(top, func(a, b topk.KeyStat) int { return cmp.Compare(b.Accesses, a.Accesses) })
+	return top
 }
