@@ -130,17 +130,17 @@ func (p *daemonProcess) report(t *testing.T) report.Report {
 	return r
 }
 
-// stop sends sig and returns how the process ended and how long that took.
-func (p *daemonProcess) stop(t *testing.T, sig os.Signal) (error, time.Duration) {
+// stop sends sig and returns how long the end took and how the process ended.
+func (p *daemonProcess) stop(t *testing.T, sig os.Signal) (time.Duration, error) {
 	t.Helper()
 	begin := time.Now()
 	p.cmd.Process.Signal(sig)
 	select {
 	case err := <-p.done:
-		return err, time.Since(begin)
+		return time.Since(begin), err
 	case <-time.After(10 * time.Second):
 		t.Fatalf("still running 10 s after %v:\n%s", sig, p.logText())
-		return nil, 0
+		return 0, nil
 	}
 }
 
@@ -219,7 +219,7 @@ func TestRunFindsTheHotKeyOnRealTraffic(t *testing.T) {
 				}
 			}
 			checkMetrics(t, p, redis.Port)
-			if err, took := p.stop(t, syscall.SIGTERM); err != nil || took > 2*time.Second {
+			if took, err := p.stop(t, syscall.SIGTERM); err != nil || took > 2*time.Second {
 				t.Errorf("stopped with %v after %v; want 0 within 2 s", err, took)
 			}
 			log := p.logText()
@@ -260,7 +260,7 @@ func checkMetrics(t *testing.T, p *daemonProcess, port int) {
 func TestRunStopsOnSIGINT(t *testing.T) {
 	redis := live(t)
 	p := startDaemon(t, redis.Port)
-	if err, took := p.stop(t, os.Interrupt); err != nil || took > 2*time.Second {
+	if took, err := p.stop(t, os.Interrupt); err != nil || took > 2*time.Second {
 		t.Errorf("stopped with %v after %v; want 0 within 2 s\n%s", err, took, p.logText())
 	}
 }
@@ -286,7 +286,7 @@ func TestRunPublishesWithoutCountingItself(t *testing.T) {
 			t.Errorf("hotsniff counts its own key %s", k.Key)
 		}
 	}
-	if err, _ := p.stop(t, syscall.SIGTERM); err != nil {
+	if _, err := p.stop(t, syscall.SIGTERM); err != nil {
 		t.Errorf("stopped with %v\n%s", err, p.logText())
 	}
 }
