@@ -1,6 +1,9 @@
 package capture
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
 
 // Meta says where and when a Stream call happens. It is valid during the call.
 type Meta struct {
@@ -212,10 +215,10 @@ func (a *Assembler[S]) Add(s *Segment) {
 	}
 	switch {
 	case toServer:
-		a.meta = Meta{T: s.T, Client: s.Src, ClientPort: s.SrcPort, Port: s.DstPort}
+		a.at(s.T, &s.Src, s.SrcPort, s.DstPort)
 		a.client(s, uint32(wire), a.keys.sum(&s.Src, &s.Dst, s.SrcPort, s.DstPort))
 	case fromServer:
-		a.meta = Meta{T: s.T, Client: s.Dst, ClientPort: s.DstPort, Port: s.SrcPort}
+		a.at(s.T, &s.Dst, s.DstPort, s.SrcPort)
 		a.server(s, uint32(wire), a.keys.sum(&s.Dst, &s.Src, s.DstPort, s.SrcPort))
 	default:
 		a.stats.OtherPort++
@@ -223,6 +226,16 @@ func (a *Assembler[S]) Add(s *Segment) {
 	if a.buffer.first != 0 {
 		a.checkHoles()
 	}
+}
+
+// at sets the meta data that all calls for one packet share. The address goes
+// by halves: it was written by halves a moment ago, and a load across two stores
+// that are still under way would stall.
+func (a *Assembler[S]) at(t int64, client *[16]byte, clientPort, port uint16) {
+	m := &a.meta
+	m.T, m.ClientPort, m.Port = t, clientPort, port
+	binary.LittleEndian.PutUint64(m.Client[:8], binary.LittleEndian.Uint64(client[:8]))
+	binary.LittleEndian.PutUint64(m.Client[8:], binary.LittleEndian.Uint64(client[8:]))
 }
 
 // Tick lets time pass: holes are given up and idle flows expire. t is in

@@ -17,11 +17,21 @@ func (a *Assembler[S]) client(s *Segment, wire uint32, hash uint64) {
 	}
 	a.cur = f
 	f.seen = uint16(a.now >> flowClock)
-	if wire > 0 {
+	if f.hole != 0 {
+		a.buffer.hole(f.hole).packets++
+	}
+	switch {
+	case wire == 0:
+	case seq == f.next && f.hole == 0 && f.flags&(flowAnchored|flowClosed) == flowAnchored:
+		// Nearly every segment comes this way.
+		a.deliver(f, s.Payload, wire, s.Ack, a.opensTurn(f, seq, s.Ack))
+	case f.flags&flowAnchored == 0:
+		a.anchor(f, s, seq, wire)
+	default:
 		a.clientData(f, piece{seq: seq, b: s.Payload, wire: wire, ack: s.Ack, t: s.T})
 	}
 	if f.hole != 0 {
-		a.countPacket(f)
+		a.giveUpDue(f)
 	}
 	if s.Flags&(FlagFIN|FlagRST) != 0 && f.flags&flowClosed == 0 {
 		a.clientClose(f, seq+wire, s.Flags)
@@ -82,18 +92,9 @@ func (a *Assembler[S]) open(f *flow[S], next uint32, syn bool) {
 	a.stream.Open(&f.state, &a.meta, syn)
 }
 
-// clientData delivers, buffers or drops the client bytes p.
+// clientData delivers, buffers or drops the client bytes p, which are not simply
+// the next ones.
 func (a *Assembler[S]) clientData(f *flow[S], p piece) {
-	const plain = flowAnchored | flowClosed
-	if p.seq == f.next && f.hole == 0 && f.flags&plain == flowAnchored {
-		p.turn = a.opensTurn(f, p.seq, p.ack)
-		a.deliver(f, &p)
-		return
-	}
-	if f.flags&flowAnchored == 0 {
-		a.anchor(f, p)
-		return
-	}
 	if !a.belongs(f, p.seq, p.wire) {
 		return
 	}
@@ -125,10 +126,10 @@ func (a *Assembler[S]) clientData(f *flow[S], p piece) {
 
 // anchor takes the first client data of a flow whose start was not seen. It
 // defines where the stream begins.
-func (a *Assembler[S]) anchor(f *flow[S], p piece) {
+func (a *Assembler[S]) anchor(f *flow[S], s *Segment, seq, wire uint32) {
 	f.flags |= flowAnchored
-	f.next = p.seq
-	if p.wire == 1 {
+	f.next = seq
+	if wire == 1 {
 		// Most likely a keep-alive probe, whose byte is garbage at the place
 		// before the next byte (RFC 9293 section 3.8.4).
 		f.next++
@@ -136,8 +137,7 @@ func (a *Assembler[S]) anchor(f *flow[S], p piece) {
 		a.stats.DuplicateByte++
 		return
 	}
-	p.turn = a.opensTurn(f, p.seq, p.ack)
-	a.deliver(f, &p)
+	a.deliver(f, s.Payload, wire, s.Ack, a.opensTurn(f, seq, s.Ack))
 }
 
 // belongs reports whether client data at seq is to be taken into f, after
@@ -186,23 +186,24 @@ func (a *Assembler[S]) opensTurn(f *flow[S], seq, ack uint32) bool {
 	return f.flags&flowGapped == 0
 }
 
-// deliver hands p, which starts at f.next, to the stream.
-func (a *Assembler[S]) deliver(f *flow[S], p *piece) {
+// deliver hands the client bytes at f.next to the stream: b, and what the snap
+// length cut behind them.
+func (a *Assembler[S]) deliver(f *flow[S], b []byte, wire, ack uint32, turn bool) {
 	m := &a.meta
-	m.Turn, m.ServerBytes = p.turn, 0
-	if moved := p.ack - f.ack; f.flags&flowAckKnown == 0 || int32(moved) > 0 {
+	m.Turn, m.ServerBytes = turn, 0
+	if moved := ack - f.ack; f.flags&flowAckKnown == 0 || int32(moved) > 0 {
 		if f.flags&flowAckKnown != 0 {
 			m.ServerBytes = moved
 		}
-		f.ack = p.ack
+		f.ack = ack
 	}
 	f.flags = f.flags&^(flowStart|flowGapped) | flowAckKnown
-	f.next += p.wire
-	if len(p.b) > 0 {
-		a.stats.ClientBytes += uint64(len(p.b))
-		a.stream.Data(&f.state, m, p.b)
+	f.next += wire
+	if len(b) > 0 {
+		a.stats.ClientBytes += uint64(len(b))
+		a.stream.Data(&f.state, m, b)
 	}
-	if cut := p.wire - uint32(len(p.b)); cut > 0 {
+	if cut := wire - uint32(len(b)); cut > 0 {
 		a.stats.Cuts++
 		a.stats.CutBytes += uint64(cut)
 		a.stream.Gap(&f.state, m, int64(cut))

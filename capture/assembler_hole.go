@@ -90,7 +90,7 @@ func (a *Assembler[S]) advance(f *flow[S], p piece) {
 			break
 		}
 		part := p.first(room)
-		a.deliver(f, &part)
+		a.deliver(f, part.b, part.wire, part.ack, part.turn)
 		before := f.next
 		p.cutFront(room)
 		a.drain(f)
@@ -102,7 +102,7 @@ func (a *Assembler[S]) advance(f *flow[S], p piece) {
 		p.cutFront(over)
 	}
 	if p.wire > 0 {
-		a.deliver(f, &p)
+		a.deliver(f, p.b, p.wire, p.ack, p.turn)
 		if f.hole != 0 {
 			a.drain(f)
 		}
@@ -116,11 +116,11 @@ func (a *Assembler[S]) drain(f *flow[S]) {
 	for h.head != 0 && a.buffer.page(h.head).seq == f.next {
 		i := a.buffer.popHead(h)
 		g := a.buffer.page(i)
-		p := piece{seq: g.seq, b: a.buffer.data(i)[:g.n], wire: uint32(g.n) + g.cut, ack: g.ack, turn: g.turn}
+		turn := g.turn
 		if f.flags&flowTwoWay == 0 {
-			p.turn = a.opensTurn(f, p.seq, p.ack)
+			turn = a.opensTurn(f, g.seq, g.ack)
 		}
-		a.deliver(f, &p)
+		a.deliver(f, a.buffer.data(i)[:g.n], uint32(g.n)+g.cut, g.ack, turn)
 		a.buffer.release(i)
 	}
 	fin := h.fin && h.finSeq == f.next
@@ -162,13 +162,7 @@ func (a *Assembler[S]) lose(f *flow[S], to uint32) {
 	a.stream.Gap(&f.state, &a.meta, int64(lost))
 }
 
-// countPacket notes one more packet of a connection that has a hole and gives
-// holes up as they come due.
-func (a *Assembler[S]) countPacket(f *flow[S]) {
-	a.buffer.hole(f.hole).packets++
-	a.giveUpDue(f)
-}
-
+// giveUpDue gives up the holes of f that have waited long enough.
 func (a *Assembler[S]) giveUpDue(f *flow[S]) {
 	for f.hole != 0 && a.due(f) {
 		a.giveUp(f)

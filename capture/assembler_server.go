@@ -28,7 +28,8 @@ func (a *Assembler[S]) server(s *Segment, wire uint32, hash uint64) {
 		a.reply(f, s, seq, wire)
 	}
 	if f.hole != 0 {
-		a.countPacket(f)
+		a.buffer.hole(f.hole).packets++
+		a.giveUpDue(f)
 	}
 	if s.Flags&FlagRST != 0 && f.flags&flowClosed == 0 {
 		a.serverReset(f, seq)

@@ -31,17 +31,20 @@ func (a *Assembler[S]) expire(f *flow[S], slot int, why EndReason) {
 	a.table.remove(slot)
 }
 
-// evict frees one entry of a full table: a closed flow if one is near, else a
-// flow that only the server was seen of, else the one that was silent longest
-// among the sample.
+// evict frees one entry of a full table: a closed flow if one is in the sample,
+// else a flow that only the server was seen of, else the one that was silent
+// longest. The sample is random because neighbours tend to be of one age.
 func (a *Assembler[S]) evict() {
 	now := uint16(a.now >> flowClock)
 	best, bestAge := -1, 0
-	for seen := 0; seen < evictSample && seen < a.table.used; {
-		slot := a.table.advanceHand()
+	for seen := 0; seen < evictSample; {
+		slot := a.table.randomSlot()
 		f := a.table.at(slot)
 		if f.flags&flowUsed == 0 {
-			continue
+			slot = a.table.advanceHand() // nearly all are used; go on until one is
+			if f = a.table.at(slot); f.flags&flowUsed == 0 {
+				continue
+			}
 		}
 		seen++
 		if f.flags&flowClosed != 0 {
@@ -56,7 +59,5 @@ func (a *Assembler[S]) evict() {
 			best, bestAge = slot, age
 		}
 	}
-	if best >= 0 {
-		a.expire(a.table.at(best), best, EndEvicted)
-	}
+	a.expire(a.table.at(best), best, EndEvicted)
 }

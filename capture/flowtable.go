@@ -103,7 +103,8 @@ type flowTable[S any] struct {
 	made   int    // slots that exist
 	used   int    // slots in use, closed ones included
 	max    int
-	hand   int // next slot that the sweep or an eviction looks at
+	hand   int    // next slot that the sweep looks at
+	random uint64 // state of randomSlot
 }
 
 func (t *flowTable[S]) init(limit int) {
@@ -214,4 +215,12 @@ func (t *flowTable[S]) advanceHand() int {
 	}
 	t.hand++
 	return t.hand - 1
+}
+
+// randomSlot returns a slot that exists, used or not. Its sequence is fixed, so
+// that a replayed file is handled the same every time.
+func (t *flowTable[S]) randomSlot() int {
+	t.random = t.random*6364136223846793005 + 1442695040888963407 // Knuth's MMIX generator
+	hi, _ := bits.Mul64(t.random, uint64(t.made))
+	return int(hi)
 }

@@ -231,9 +231,16 @@ func decodeIPv4(b []byte, off, wire int, t int64, s *Segment) Verdict {
 	if be16(h[6:])&moreOrOffset != 0 {
 		return Fragment
 	}
-	s.Src = [16]byte{10: 0xff, 11: 0xff, 12: h[12], 13: h[13], 14: h[14], 15: h[15]}
-	s.Dst = [16]byte{10: 0xff, 11: 0xff, 12: h[16], 13: h[17], 14: h[18], 15: h[19]}
+	mapIPv4(&s.Src, h[12:16])
+	mapIPv4(&s.Dst, h[16:20])
 	return decodeTCP(b, off+header, off+total, wire, t, s)
+}
+
+// mapIPv4 writes the v4-mapped form ::ffff:a.b.c.d in two stores; byte by byte
+// would stall whoever reads the address as words right after.
+func mapIPv4(to *[16]byte, ip []byte) {
+	binary.BigEndian.PutUint64(to[:8], 0)
+	binary.BigEndian.PutUint64(to[8:], 0xffff<<32|uint64(binary.BigEndian.Uint32(ip)))
 }
 
 // decodeIPv6 reads the header at off and walks the extension headers (RFC 8200
