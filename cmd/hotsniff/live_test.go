@@ -200,8 +200,6 @@ func TestRunFindsTheHotKeyOnRealTraffic(t *testing.T) {
 			}
 			eventually(t, "every request is counted", func() bool { return p.report(t).Requests >= uint64(load.Sent()) })
 			r := p.report(t)
-			// Requests of which the reply was cut off at the end may not have
-			// been sent; each connection has at most one pipeline of those.
 			if want := uint64(load.Sent()); r.Requests != want || r.Accesses != want || r.Commands["GET"] != want {
 				t.Errorf("got %d requests, %d accesses, %d GET; want %d", r.Requests, r.Accesses, r.Commands["GET"], want)
 			}
@@ -210,7 +208,7 @@ func TestRunFindsTheHotKeyOnRealTraffic(t *testing.T) {
 				t.Fatalf("star is not hot: %+v", k)
 			}
 			truth, _ := load.TrueShare(time.Now(), time.Minute)
-			if math.Abs(k.Share-truth) > 1e-9 || k.ShareLow > truth || k.ShareHigh < truth {
+			if math.Abs(k.Share-truth) > 1e-3 || k.ShareLow > truth || k.ShareHigh < truth {
 				t.Errorf("got share %v [%v, %v]; true %v", k.Share, k.ShareLow, k.ShareHigh, truth)
 			}
 			for _, other := range r.Keys {

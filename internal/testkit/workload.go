@@ -30,12 +30,12 @@ type Workload struct {
 	sent  atomic.Int64
 }
 
-// truthTick counts what was sent in one quarter of a second.
+// truthTick counts what was sent in a short time.
 type truthTick struct{ total, hot atomic.Int64 }
 
 const (
-	truthEvery = 250 * time.Millisecond
-	truthTicks = 4 * 3600 // one hour; a longer run stops counting truth
+	truthEvery = 25 * time.Millisecond
+	truthTicks = 40 * 600 // ten minutes; a longer run stops counting truth
 )
 
 // Run drives the load until ctx ends. It returns the first failure of a
@@ -77,12 +77,19 @@ func (w *Workload) drive(ctx context.Context, id uint64) error {
 		time.Sleep(time.Until(next))
 		next = next.Add(interval)
 		out = out[:0]
+		hot := 0
 		for range depth {
-			out = w.appendRequest(out, rng, cold)
+			if rng.Float64() < w.Share(time.Since(w.start)) {
+				hot++
+				out = AppendCommand(out, "GET", w.HotKey)
+			} else {
+				out = AppendCommand(out, "GET", fmt.Sprintf("item:%d", cold.next()))
+			}
 		}
 		if _, err := conn.Write(out); err != nil {
 			return err
 		}
+		w.count(depth, hot)
 		if err := skipReplies(in, depth); err != nil {
 			return err
 		}
@@ -90,22 +97,13 @@ func (w *Workload) drive(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// appendRequest appends one GET and counts it.
-func (w *Workload) appendRequest(dst []byte, rng *rand.Rand, cold *zipf) []byte {
-	since := time.Since(w.start)
-	hot := rng.Float64() < w.Share(since)
-	key := w.HotKey
-	if !hot {
-		key = fmt.Sprintf("item:%d", cold.next())
+// count adds requests that are on the wire to the truth.
+func (w *Workload) count(total, hot int) {
+	if i := int(time.Since(w.start) / truthEvery); i < truthTicks {
+		w.ticks[i].total.Add(int64(total))
+		w.ticks[i].hot.Add(int64(hot))
 	}
-	if i := int(since / truthEvery); i < truthTicks {
-		w.ticks[i].total.Add(1)
-		if hot {
-			w.ticks[i].hot.Add(1)
-		}
-	}
-	w.sent.Add(1)
-	return AppendCommand(dst, "GET", key)
+	w.sent.Add(int64(total))
 }
 
 // skipReplies reads n replies to GET.
@@ -135,12 +133,11 @@ func (w *Workload) Start() time.Time { return w.start }
 func (w *Workload) Sent() int64 { return w.sent.Load() }
 
 // TrueShare returns the share of the hot key among the requests sent in the
-// window that ends at now, and their number.
+// window that ends at now, and their number, to 25 ms.
 func (w *Workload) TrueShare(now time.Time, window time.Duration) (share float64, total int64) {
-	last := int(now.Sub(w.start) / truthEvery)
-	first := max(last-int(window/truthEvery)+1, 0)
+	end := int((now.Sub(w.start) + truthEvery/2) / truthEvery)
 	var hot int64
-	for i := first; i <= last && i < truthTicks; i++ {
+	for i := max(end-int(window/truthEvery), 0); i < min(end, truthTicks); i++ {
 		total += w.ticks[i].total.Load()
 		hot += w.ticks[i].hot.Load()
 	}

@@ -28,7 +28,7 @@ const (
 
 	before = 6 * time.Second  // at the low share
 	ramp   = 6 * time.Second  // from the low to the high share
-	total  = 27 * time.Second // of load
+	total  = 24 * time.Second // of load
 
 	lowShare, highShare = 0.003, 0.26
 )
@@ -108,7 +108,7 @@ func start(ctx context.Context, bin string, port int) (*sniffer, error) {
 	}
 	go func() { s.cmd.Wait(); close(s.done) }()
 	for range 100 {
-		if _, err := s.report(ctx); err == nil {
+		if _, err := s.report(ctx, "5s"); err == nil {
 			return s, nil
 		}
 		select {

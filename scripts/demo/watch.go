@@ -28,9 +28,9 @@ type truth interface {
 }
 
 // report asks hotsniff for its report.
-func (s *sniffer) report(ctx context.Context) (report.Report, error) {
+func (s *sniffer) report(ctx context.Context, window string) (report.Report, error) {
 	var r report.Report
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/hotkeys", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/hotkeys?window="+window, nil)
 	if err != nil {
 		return r, err
 	}
@@ -48,7 +48,7 @@ func (s *sniffer) report(ctx context.Context) (report.Report, error) {
 
 // watch prints a line a second, and one at the moment the key becomes hot.
 func (w *watcher) watch(ctx context.Context) {
-	fmt.Println("  time   what hotsniff reports for the key                 true share   others at the top")
+	fmt.Println("  time   what hotsniff reports over 5 s                   true share   others at the top")
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	var lastLine time.Time
@@ -58,7 +58,7 @@ func (w *watcher) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		r, err := w.sniffer.report(ctx)
+		r, err := w.sniffer.report(ctx, "5s")
 		if err != nil || w.load.Start().IsZero() {
 			continue
 		}
@@ -91,8 +91,8 @@ func (w *watcher) line(r *report.Report, key *report.Key) {
 		said = fmt.Sprintf("%-8s %6.2f %% [%5.2f .. %5.2f]  %6.0f/s", key.State, key.Share*100,
 			key.ShareLow*100, key.ShareHigh*100, key.AccessesPerSecond)
 	}
-	real, _ := w.load.TrueShare(r.To, time.Minute)
-	fmt.Printf("%5.1f s  %-48s %7.2f %%   %s\n", r.To.Sub(w.load.Start()).Seconds(), said, real*100, others(r))
+	real, _ := w.load.TrueShare(r.To, 5*time.Second)
+	fmt.Printf("%5.1f s  %-47s %7.2f %%   %s\n", r.To.Sub(w.load.Start()).Seconds(), said, real*100, others(r))
 }
 
 // others lists the two largest keys beside the hot one.
@@ -109,7 +109,7 @@ func others(r *report.Report) string {
 // crossing returns when the share first reached the threshold over the given
 // window of the load.
 func (w *watcher) crossing(window time.Duration) time.Duration {
-	for t := time.Duration(0); t < total; t += 250 * time.Millisecond {
+	for t := time.Duration(0); t < total; t += 50 * time.Millisecond {
 		if s, n := w.load.TrueShare(w.load.Start().Add(t), window); n > 1000 && s >= threshold {
 			return t
 		}
@@ -120,7 +120,7 @@ func (w *watcher) crossing(window time.Duration) time.Duration {
 // summary prints the outcome; an error means that the demo did not show what
 // it promises.
 func (w *watcher) summary() error {
-	if r, err := w.sniffer.report(context.Background()); err == nil {
+	if r, err := w.sniffer.report(context.Background(), "60s"); err == nil {
 		w.last = r
 	}
 	log, took := w.sniffer.stop()
@@ -136,7 +136,7 @@ func (w *watcher) summary() error {
 	cpu := usage.UserTime() + usage.SystemTime()
 	fmt.Printf(`summary
   became hot       at %.2f s: %.2f s after its share crossed %.0f %%, %.2f s after its share over 5 s did
-  share            %.2f %% [%.2f .. %.2f] reported, %.2f %% true
+  share over 60 s  %.2f %% [%.2f .. %.2f] reported, %.2f %% true
   requests         %d seen of %d sent, %d packets dropped by the kernel
   cost             %.2f s CPU for %d packets (%.1f %% of one core)
   stopped          in %.2f s
