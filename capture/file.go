@@ -200,7 +200,7 @@ func (f *fileReader) detect() error {
 		return err
 	}
 	if binary.LittleEndian.Uint32(head) == blockSection {
-		f.format = new(pcapng)
+		f.format = new(pcapngFormat)
 		return nil
 	}
 	for _, big := range []bool{false, true} {

@@ -2,9 +2,9 @@ package capture
 
 import "fmt"
 
-// pcap reads the records of a pcap file (draft-ietf-opsawg-pcap). All variants
+// pcapFormat reads the records of a pcap file (draft-ietf-opsawg-pcap). All variants
 // differ only in byte order, unit of the time stamp and record header length.
-type pcap struct {
+type pcapFormat struct {
 	link   LinkType
 	big    bool
 	nsUnit int64 // nanoseconds in one unit of the fractional time
@@ -20,7 +20,7 @@ func (f *fileReader) openPcap(big bool) error {
 	if err != nil {
 		return err
 	}
-	format := &pcap{big: big, nsUnit: 1000, header: 16}
+	format := &pcapFormat{big: big, nsUnit: 1000, header: 16}
 	switch u32(head, big) {
 	case magicNano:
 		format.nsUnit = 1
@@ -38,7 +38,7 @@ func (f *fileReader) openPcap(big bool) error {
 
 // next reads one record. The snap length of the file header is not enforced:
 // several writers exceed it, and maxRecord is the bound that protects.
-func (c *pcap) next(f *fileReader, p *Packet) error {
+func (c *pcapFormat) next(f *fileReader, p *Packet) error {
 	f.record = f.offset()
 	head, err := f.peek(c.header)
 	if err != nil {

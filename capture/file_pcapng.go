@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// pcapng reads the blocks of a pcapng file (draft-ietf-opsawg-pcapng): several
+// pcapngFormat reads the blocks of a pcapng file (draft-ietf-opsawg-pcapng): several
 // sections, each with its own byte order and interfaces, each interface with
 // its own link type, snap length and time resolution.
-type pcapng struct {
+type pcapngFormat struct {
 	big        bool
 	interfaces []ngInterface
 	lastT      int64 // time of the last packet, for simple packets, which have none
@@ -44,7 +44,7 @@ const (
 )
 
 // next passes over blocks until one holds a packet.
-func (c *pcapng) next(f *fileReader, p *Packet) error {
+func (c *pcapngFormat) next(f *fileReader, p *Packet) error {
 	for {
 		f.record = f.offset()
 		head, err := f.peek(8)
@@ -82,7 +82,7 @@ func (c *pcapng) next(f *fileReader, p *Packet) error {
 
 // section reads a section header, which sets the byte order and forgets the
 // interfaces of the section before.
-func (c *pcapng) section(f *fileReader) error {
+func (c *pcapngFormat) section(f *fileReader) error {
 	head, err := f.peek(28)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c *pcapng) section(f *fileReader) error {
 
 // packet reads an enhanced or an old packet block. They differ in the first
 // word only: the old one has 16 bits of interface and 16 of drop count.
-func (c *pcapng) packet(f *fileReader, p *Packet, kind uint32, size int64) error {
+func (c *pcapngFormat) packet(f *fileReader, p *Packet, kind uint32, size int64) error {
 	const header = 28
 	head, err := f.peek(header)
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *pcapng) packet(f *fileReader, p *Packet, kind uint32, size int64) error
 
 // simple reads a simple packet block: interface 0, no time, and the captured
 // length only follows from the snap length and the block length.
-func (c *pcapng) simple(f *fileReader, p *Packet, size int64) error {
+func (c *pcapngFormat) simple(f *fileReader, p *Packet, size int64) error {
 	const header = 12
 	head, err := f.peek(header)
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *pcapng) simple(f *fileReader, p *Packet, size int64) error {
 }
 
 // describe reads an interface description block.
-func (c *pcapng) describe(f *fileReader, size int64) error {
+func (c *pcapngFormat) describe(f *fileReader, size int64) error {
 	if size < 20 {
 		return f.fail(ErrCorrupt, fmt.Sprintf("interface description of %d bytes", size))
 	}
@@ -201,7 +201,7 @@ func (c *pcapng) describe(f *fileReader, size int64) error {
 }
 
 // statistics reads the drop counters of an interface statistics block.
-func (c *pcapng) statistics(f *fileReader, size int64) error {
+func (c *pcapngFormat) statistics(f *fileReader, size int64) error {
 	if size < 24 {
 		return f.fail(ErrCorrupt, fmt.Sprintf("interface statistics of %d bytes", size))
 	}

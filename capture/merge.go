@@ -163,7 +163,7 @@ func (m *merger) Stats() Stats {
 	}
 	for i, f := range m.files {
 		s.Interfaces[i] = f.stats
-		if format, ok := f.format.(*pcapng); ok {
+		if format, ok := f.format.(*pcapngFormat); ok {
 			for _, it := range format.interfaces {
 				s.Interfaces[i].Dropped += it.dropped
 				s.Interfaces[i].InterfaceDropped += it.ifDrop
