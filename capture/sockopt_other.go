@@ -1,0 +1,11 @@
+//go:build !linux
+
+package capture
+
+import "errors"
+
+var errNoPacketSocket = errors.New("no packet sockets on this system")
+
+func packetSockets() (map[int]bool, error)      { return nil, errNoPacketSocket }
+func newPacketSocket(map[int]bool) (int, error) { return -1, errNoPacketSocket }
+func ignoreOutgoing(int) error                  { return errNoPacketSocket }
