@@ -32,10 +32,11 @@ func (d *Decoder) try(c *Conn) {
 
 // turn judges the turn that ended, and goes on with b, which opens the next.
 func (d *Decoder) turn(c *Conn, b []byte) {
-	strict := d.strict(b) || d.loose(b)
+	inside := d.parts.get(c.part) != nil
+	strict := d.strict(b) || (!inside && d.loose(b))
 	h := d.holds.get(c.trial)
 	good := true
-	switch inside := d.parts.get(c.part) != nil; {
+	switch {
 	case inside && !strict:
 		// A long request that was answered in part: nothing to judge.
 	case inside:
@@ -44,7 +45,7 @@ func (d *Decoder) turn(c *Conn, b []byte) {
 		d.condemn(c)
 		d.try(c)
 	case h == nil:
-		// Its requests were given up at a limit. One turn was right, though.
+		// Its requests were given up at a limit; that it began right is known.
 		if good = strict; strict && c.flags&flagReplies == 0 {
 			d.trust(c)
 		} else if strict {
