@@ -189,7 +189,8 @@ func (d *Decoder) lastVerdict(c *Conn) {
 }
 
 // Reply takes server bytes of a connection, wire of which were on the wire
-// and b captured; bytes that were not captured at all are b nil. It is needed
+// and b captured; bytes that were not captured at all are b nil, with wire 0
+// when nobody knows how many. It is needed
 // only while the connection is not trusted: it returns false when no further
 // replies are wanted, for as long as the connection lasts.
 func (d *Decoder) Reply(c *Conn, b []byte, wire int) (want bool) {
@@ -206,6 +207,9 @@ func (d *Decoder) Reply(c *Conn, b []byte, wire int) (want bool) {
 	h := d.holds.get(c.trial)
 	if h == nil {
 		return true
+	}
+	if len(b) == 0 && wire <= 0 {
+		h.counter.broken = true
 	}
 	h.replies += h.counter.feed(b, int64(wire))
 	if c.state == stateTrial && c.part.slot == 0 && h.lost == 0 && !h.odd && !h.counter.broken &&
