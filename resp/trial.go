@@ -32,10 +32,11 @@ func (d *Decoder) try(c *Conn) {
 
 // turn judges the turn that ended, and goes on with b, which opens the next.
 func (d *Decoder) turn(c *Conn, b []byte) {
-	strict := d.strict(b) || d.loose(b)
+	inside := d.parts.get(c.part) != nil
+	strict := d.strict(b) || (!inside && d.loose(b))
 	h := d.holds.get(c.trial)
 	good := true
-	switch inside := d.parts.get(c.part) != nil; {
+	switch {
 	case inside && !strict:
 		// A long request that was answered in part: nothing to judge.
 	case inside:
@@ -44,7 +45,7 @@ func (d *Decoder) turn(c *Conn, b []byte) {
 		d.condemn(c)
 		d.try(c)
 	case h == nil:
-		// Its requests were given up at a limit. One turn was right, though.
+		// Its requests were given up at a limit; that it began right is known.
 		if good = strict; strict && c.flags&flagReplies == 0 {
 			d.trust(c)
 		} else if strict {
@@ -188,7 +189,8 @@ func (d *Decoder) lastVerdict(c *Conn) {
 }
 
 // Reply takes server bytes of a connection, wire of which were on the wire
-// and b captured; bytes that were not captured at all are b nil. It is needed
+// and b captured; bytes that were not captured at all are b nil, with wire 0
+// when nobody knows how many. It is needed
 // only while the connection is not trusted: it returns false when no further
 // replies are wanted, for as long as the connection lasts.
 func (d *Decoder) Reply(c *Conn, b []byte, wire int) (want bool) {
@@ -205,6 +207,9 @@ func (d *Decoder) Reply(c *Conn, b []byte, wire int) (want bool) {
 	h := d.holds.get(c.trial)
 	if h == nil {
 		return true
+	}
+	if len(b) == 0 && wire <= 0 {
+		h.counter.broken = true
 	}
 	h.replies += h.counter.feed(b, int64(wire))
 	if c.state == stateTrial && c.part.slot == 0 && h.lost == 0 && !h.odd && !h.counter.broken &&
