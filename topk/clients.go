@@ -23,7 +23,7 @@ func (c *clientSet) add(h uint64) {
 	c.bits[h%clientBits/64] |= 1 << (h % 64)
 }
 
-// countClients returns the number of distinct clients in the union of sets.
+// countClients returns the number of distinct clients in the union of two sets.
 func countClients(a, b *clientSet) int {
 	ones := 0
 	for i := range a.bits {
@@ -33,16 +33,29 @@ func countClients(a, b *clientSet) int {
 	return int(math.Round(clientBits * math.Log(float64(clientBits)/float64(zeros))))
 }
 
+// fewClients counts the clients of two generations exactly while no generation
+// had more than topClients of them.
+func fewClients(a, b *clientTop) (n int, ok bool) {
+	n = a.n
+	for i := range b.n {
+		if a.find(b.hi[i], b.lo[i]) < 0 {
+			n++
+		}
+	}
+	return n, !a.crowded && !b.crowded
+}
+
 // clientTop finds the heaviest client by Space-Saving over eight entries: any
 // client with more than an eighth of the accesses is in it, and count-errors is
 // surely its own.
 type clientTop struct {
-	all    uint64
-	n      int
-	last   int // entry of the previous access: clients send in bursts
-	hi, lo [topClients]uint64
-	count  [topClients]uint32
-	errors [topClients]uint32
+	all     uint64
+	n       int
+	last    int  // entry of the previous access: clients send in bursts
+	crowded bool // a client had to make room
+	hi, lo  [topClients]uint64
+	count   [topClients]uint32
+	errors  [topClients]uint32
 }
 
 func addressWords(a *[16]byte) (hi, lo uint64) {
@@ -84,6 +97,7 @@ func (c *clientTop) replace(hi, lo uint64) int {
 	} else {
 		i = leastOf(&c.count)
 		c.errors[i] = c.count[i]
+		c.crowded = true
 	}
 	c.hi[i], c.lo[i] = hi, lo
 	return i

@@ -88,6 +88,9 @@ func (d *Detector) closeTick(end int64) {
 	if d.tick%ticksPerSlice != 0 {
 		return
 	}
+	// A slice or second without accesses changes no rank.
+	sliceUsed := d.win.fast[d.win.fcol].n > 0
+	secondUsed := sliceUsed || d.win.slow[d.win.scol].n > 0
 	d.win.closeSlice(d.t)
 	if second {
 		d.groups.openSecond(d.win.scol)
@@ -96,11 +99,10 @@ func (d *Detector) closeTick(end int64) {
 	if d.slotAge == d.slotLen {
 		d.closeSlot()
 	}
-	if d.win.weight == 0 {
-		return
+	if sliceUsed {
+		d.t.reclaim()
 	}
-	d.t.reclaim()
-	if second {
+	if second && secondUsed {
 		d.rankDetails()
 	}
 }

@@ -138,10 +138,24 @@ func (d *Detector) consider(e int, s *scope, end int64, maySteal bool) int {
 		return moved
 	}
 	low := s.low(&j)
-	if low >= j.threshold && j.rateOK() {
+	if low >= j.threshold && j.rateOK() && d.spread(e, s.window) {
 		d.qualify(e, &j, s, end, CauseShare, low)
 	}
 	return moved
+}
+
+// spread reports whether a tenth of the key's accesses lie outside its largest
+// slice (fast) or second (slow): one pipeline on a quiet port makes no key hot.
+func (d *Detector) spread(e int, w Window) bool {
+	if l := d.findListed(d.t.hash[e]); l != nil && l.state == StateHot {
+		return true // nothing to decide
+	}
+	all, largest := uint64(0), uint64(0)
+	d.win.cells(d.t, e, w, func(_ *column, _ int, own uint32) {
+		all += uint64(own)
+		largest = max(largest, uint64(own))
+	})
+	return 10*(all-largest) >= all
 }
 
 // considerBytes lists keys by their share of the bytes, where rules ask for it.
@@ -158,7 +172,7 @@ func (d *Detector) considerBytes(s *scope, end int64) {
 			if j.rule == nil || j.rule.Ignore || j.rule.BytesShare == 0 || j.sampled < float64(d.cfg.MinSampled) {
 				continue
 			}
-			if j.bytes*(1-s.z/math.Sqrt(j.sampled)) >= j.rule.BytesShare {
+			if j.bytes*(1-s.z/math.Sqrt(j.sampled)) >= j.rule.BytesShare && d.spread(e, s.window) {
 				d.qualify(e, &j, s, end, CauseBytes, j.share)
 			}
 		}

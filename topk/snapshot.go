@@ -274,7 +274,10 @@ func (d *Detector) addDetail(k *KeyStat, x *detail, s *scope) {
 	}
 	sortCommands(k.Commands)
 	k.OtherCommands = round(sum.commands[maxCommands])
-	k.Clients = countClients(&x.clients[0], &x.clients[1])
+	var few bool
+	if k.Clients, few = fewClients(&x.heaviest[0], &x.heaviest[1]); !few {
+		k.Clients = countClients(&x.clients[0], &x.clients[1])
+	}
 	k.TopClient, k.TopClientShare = heaviestClient(&x.heaviest[0], &x.heaviest[1])
 }
 
