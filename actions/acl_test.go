@@ -129,3 +129,25 @@ func TestLeastRights(t *testing.T) {
 		})
 	}
 }
+
+func TestLeastRightsInACluster(t *testing.T) {
+	ss := startCluster(t)
+	const rights = "resetchannels &hotsniff:hot ~hotsniff:* -@all +publish +set +zadd +zremrangebyscore +hgetall +subscribe +cluster|slots +command"
+	for _, s := range ss {
+		aclUser(t, s, strings.Fields(rights))
+		s.Do("ACL", "LOG", "RESET")
+	}
+	p := start(t, Config{Retain: true, Manual: true, Connection: Connection{
+		Addrs: []string{ss[0].Addr}, Cluster: true, Username: "u", PasswordFile: passwordFile(t, "pw"),
+	}})
+	p.Publish(listOf("a"))
+	redistest.Eventually(t, patience, "all three features used", func() bool {
+		st := p.Stats()
+		return st.Results[ResultOK] > 0 && st.Retained[ResultOK] > 0 && st.Manual.Reads[ResultOK] > 0
+	})
+	for _, s := range ss {
+		if log := s.Do("ACL", "LOG"); log != "[]" {
+			t.Errorf("denied: %s", log)
+		}
+	}
+}
