@@ -11,9 +11,8 @@ const DropSchema = "hotsniff.drop/v1"
 const (
 	// maxDropKeys: beyond that many keys a note says that all are meant.
 	maxDropKeys = 256
-	// maxDropBytes bounds a note: the keys at their longest, twice over
-	// for escapes.
-	maxDropBytes = 2 * maxDropKeys * MaxKeyBytes
+	// maxDropBytes bounds a note: keys at their longest, with both forms.
+	maxDropBytes = MaxListBytes
 )
 
 type wireDrop struct {
@@ -29,8 +28,8 @@ type dropKey struct {
 }
 
 // encodeDrop writes a note. from is the sender, who ignores its own notes.
-func encodeDrop(from string, keys []string) ([]byte, error) {
-	w := wireDrop{Schema: DropSchema, From: from, All: len(keys) > maxDropKeys}
+func encodeDrop(from string, keys []string, all bool) ([]byte, error) {
+	w := wireDrop{Schema: DropSchema, From: from, All: all}
 	if !w.All {
 		for _, k := range keys {
 			text, b64 := EncodeKey(k)

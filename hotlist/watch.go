@@ -56,7 +56,8 @@ type Watcher struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	nextGen atomic.Uint64 // see Hot.gen
+	nextGen     atomic.Uint64 // see Hot.gen
+	notesFailed atomic.Uint64
 
 	mu        sync.Mutex // guards the lists of listeners
 	listeners []*listener
@@ -74,15 +75,18 @@ type Status struct {
 	Nodes     []NodeStatus  // by name
 	Age       time.Duration // since the newest list came; 0 when none did
 
-	Lists      uint64 // taken in
-	Gaps       uint64 // lists that never came, by their numbers
-	OutOfDate  uint64 // lists that were not newer than the one before
-	Lapsed     uint64 // retained lists past their ttl
-	Malformed  uint64 // messages that are no valid list
-	Versions   uint64 // lists of a version this package does not read
-	Refused    uint64 // lists beyond MaxNodes or MaxWatchBytes
-	Drops      uint64 // notes of other instances that they wrote hot keys
-	Reconnects uint64 // subscriptions that ended or failed
+	Lists     uint64 // taken in
+	Gaps      uint64 // lists that never came, by their numbers
+	OutOfDate uint64 // lists that were not newer than the one before
+	Lapsed    uint64 // retained lists past their ttl
+	Malformed uint64 // messages that are no valid list
+	Versions  uint64 // lists of a version this package does not read
+	Refused   uint64 // lists beyond MaxNodes or MaxWatchBytes
+	Drops     uint64 // notes of other instances that they wrote hot keys
+	// NotesFailed counts notes of our own that could not be sent; other
+	// instances then keep their copies for their TTL.
+	NotesFailed uint64
+	Reconnects  uint64 // subscriptions that ended or failed
 	// LastError is why the subscription ended or the retained lists could
 	// not be read, nil when all is well.
 	LastError error
@@ -164,6 +168,7 @@ func (w *Watcher) Hot() []*Hot { return slices.Clone(w.view.Load().list) }
 func (w *Watcher) Status() Status {
 	s := *w.status.Load()
 	now := time.Now()
+	s.NotesFailed = w.notesFailed.Load()
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
