@@ -68,6 +68,18 @@ type Client struct {
 	conns *localAddrs
 	// redact hides the passwords in texts that may echo them.
 	redact *redactor
+
+	user, passwordFile string
+}
+
+// credentials reads the password again for each connection.
+func (c *Client) credentials(context.Context) (user, password string, err error) {
+	if c.passwordFile == "" {
+		return c.user, "", nil
+	}
+	password, err = readPassword(c.passwordFile)
+	c.redact.add(password)
+	return c.user, password, err
 }
 
 // LocalAddrs returns the local ends of the connections that are open now, so
@@ -86,15 +98,8 @@ func Connect(cfg Connection) (*Client, error) {
 	}
 	c := &Client{conns: &localAddrs{}, redact: &redactor{}}
 	opt.Dialer = c.conns.dialer(opt.Dialer, opt.TLSConfig)
-	user := opt.Username
-	opt.CredentialsProviderContext = func(context.Context) (string, string, error) {
-		if cfg.PasswordFile == "" {
-			return user, "", nil
-		}
-		pw, err := readPassword(cfg.PasswordFile)
-		c.redact.add(pw)
-		return user, pw, err
-	}
+	c.user, c.passwordFile = opt.Username, cfg.PasswordFile
+	opt.CredentialsProviderContext = c.credentials
 	if cfg.SentinelPasswordFile != "" {
 		if opt.SentinelPassword, err = readPassword(cfg.SentinelPasswordFile); err != nil {
 			return nil, err

@@ -344,7 +344,10 @@ func EncodeKey(key string) (text, b64 string) {
 	for i := 0; i < len(key); {
 		r, n := utf8.DecodeRuneInString(key[i:])
 		if r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&sb, `\x%02x`, key[i])
+			const hex = "0123456789abcdef"
+			sb.WriteString(`\x`)
+			sb.WriteByte(hex[key[i]>>4])
+			sb.WriteByte(hex[key[i]&15])
 		} else {
 			sb.WriteString(key[i : i+n])
 		}

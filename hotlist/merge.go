@@ -3,6 +3,7 @@ package hotlist
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -37,6 +38,12 @@ type Hot struct {
 	Reason Reason
 	TTL    time.Duration // advised life of a local copy
 	Copies int
+
+	// gen is the generation of the key's local copies, of all caches of the
+	// watcher: a copy is good as long as the generation is the one it was
+	// made in. It is the same counter for as long as the key is listed, and
+	// each counter begins above all earlier ones.
+	gen *atomic.Uint64
 }
 
 // Cacheable reports whether copies are advised at all, local or replicated.

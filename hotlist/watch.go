@@ -2,6 +2,7 @@ package hotlist
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,9 @@ const (
 	// mergeGap bounds how often the lists are merged: with a thousand nodes
 	// that publish four times a second it would be all that is done.
 	mergeGap = 20 * time.Millisecond
+	// genStep is how often a key's copies can be dropped while it is listed
+	// before its generations meet those of the next key.
+	genStep = 1 << 32
 )
 
 // WatchConfig configures Watch. The zero value follows the default channel.
@@ -47,19 +51,21 @@ type Watcher struct {
 
 	view   atomic.Pointer[view]
 	status atomic.Pointer[Status]
+	id     string // tells our notes from those of others
 	ready  chan struct{}
 	cancel context.CancelFunc
 	done   chan struct{}
+
+	nextGen     atomic.Uint64 // see Hot.gen
+	notesFailed atomic.Uint64
 
 	mu        sync.Mutex // guards the lists of listeners
 	listeners []*listener
 }
 
-// listener is told about changes of the list and about messages of other
-// schemas that come on the channel.
+// listener is told about changes of the list.
 type listener struct {
-	change  func(entered, left []*Hot)
-	foreign func(payload string)
+	change func(entered, left []*Hot)
 }
 
 // Status says how well the list is known.
@@ -69,14 +75,18 @@ type Status struct {
 	Nodes     []NodeStatus  // by name
 	Age       time.Duration // since the newest list came; 0 when none did
 
-	Lists      uint64 // taken in
-	Gaps       uint64 // lists that never came, by their numbers
-	OutOfDate  uint64 // lists that were not newer than the one before
-	Lapsed     uint64 // retained lists past their ttl
-	Malformed  uint64 // messages that are no valid list
-	Versions   uint64 // lists of a version this package does not read
-	Refused    uint64 // lists beyond MaxNodes or MaxWatchBytes
-	Reconnects uint64 // subscriptions that ended or failed
+	Lists     uint64 // taken in
+	Gaps      uint64 // lists that never came, by their numbers
+	OutOfDate uint64 // lists that were not newer than the one before
+	Lapsed    uint64 // retained lists past their ttl
+	Malformed uint64 // messages that are no valid list
+	Versions  uint64 // lists of a version this package does not read
+	Refused   uint64 // lists beyond MaxNodes or MaxWatchBytes
+	Drops     uint64 // notes of other instances that they wrote hot keys
+	// NotesFailed counts notes of our own that could not be sent; other
+	// instances then keep their copies for their TTL.
+	NotesFailed uint64
+	Reconnects  uint64 // subscriptions that ended or failed
 	// LastError is why the subscription ended or the retained lists could
 	// not be read, nil when all is well.
 	LastError error
@@ -102,7 +112,7 @@ type NodeStatus struct {
 // stays the caller's; Watch uses a connection of its own for the subscription.
 func Watch(ctx context.Context, client redis.UniversalClient, cfg WatchConfig) *Watcher {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &Watcher{cfg: cfg, client: client, ready: make(chan struct{}), cancel: cancel, done: make(chan struct{})}
+	w := &Watcher{cfg: cfg, client: client, id: rand.Text(), ready: make(chan struct{}), cancel: cancel, done: make(chan struct{})}
 	w.view.Store(&view{})
 	w.status.Store(&Status{})
 	go w.run(ctx)
@@ -133,6 +143,23 @@ func (w *Watcher) Lookup(key string) (*Hot, bool) {
 	return h, ok
 }
 
+// Drop makes every local copy of key invalid, in all caches of this watcher, at
+// once. Call it after key was written by another way than a Hook; it is cheap
+// and does nothing for keys that are not hot. Loads that are under way do not
+// bring an old value back.
+func (w *Watcher) Drop(key string) {
+	if h, ok := w.Lookup(key); ok {
+		h.gen.Add(1)
+	}
+}
+
+// DropAll does the same for all keys.
+func (w *Watcher) DropAll() {
+	for _, h := range w.view.Load().list {
+		h.gen.Add(1)
+	}
+}
+
 // Hot returns the merged list, sorted by share. The elements must not be
 // changed, the slice is the caller's.
 func (w *Watcher) Hot() []*Hot { return slices.Clone(w.view.Load().list) }
@@ -141,6 +168,7 @@ func (w *Watcher) Hot() []*Hot { return slices.Clone(w.view.Load().list) }
 func (w *Watcher) Status() Status {
 	s := *w.status.Load()
 	now := time.Now()
+	s.NotesFailed = w.notesFailed.Load()
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -274,11 +302,10 @@ func (o *owner) handle(e event) {
 func (o *owner) message(e event) {
 	s := &o.s
 	l, err := Decode([]byte(e.payload))
-	if errors.Is(err, ErrSchema) && !e.retained { // a message for somebody else
-		for _, l := range o.w.current() {
-			if l.foreign != nil {
-				l.foreign(e.payload)
-			}
+	if errors.Is(err, ErrSchema) && !e.retained { // another kind of message
+		if o.w.drop(e.payload) {
+			s.Drops++
+			o.dirty = true
 		}
 		return
 	}
@@ -310,13 +337,19 @@ func (o *owner) message(e event) {
 // to know what changed.
 func (w *Watcher) publish(m *merger, s *Status) {
 	from, to := w.view.Load(), m.merge()
+	for _, h := range to.list {
+		if old, ok := from.keys[h.Key]; ok {
+			h.gen = old.gen
+		} else {
+			h.gen = new(atomic.Uint64)
+			h.gen.Store(w.nextGen.Add(genStep))
+		}
+	}
 	w.view.Store(to)
 	w.storeStatus(m, s)
 	entered, left := changes(from, to)
 	for _, l := range w.current() {
-		if l.change != nil {
-			l.change(entered, left)
-		}
+		l.change(entered, left)
 	}
 	if w.cfg.OnLeave != nil {
 		for _, h := range left {

@@ -196,3 +196,19 @@ func Eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// StartSentinel starts a sentinel with the configuration file, which it will
+// rewrite.
+func StartSentinel(t testing.TB, conf string) *Server {
+	t.Helper()
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not installed; this test needs a real one")
+	}
+	port := FreePort(t)
+	s := &Server{t: t, Port: port, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Dir: filepath.Dir(conf)}
+	s.args = []string{bin, conf, "--sentinel", "--port", strconv.Itoa(port), "--dir", s.Dir}
+	s.Run()
+	t.Cleanup(s.Kill)
+	return s
+}
