@@ -54,7 +54,7 @@ func StartRedis(args ...string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+	base := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--protected-mode", "no",
 		"--dir", dir, "--logfile", dir + "/redis.log"}
 	r := &Redis{Port: port, dir: dir, done: make(chan struct{})}
 	r.cmd = exec.Command(bin, append(base, args...)...)
