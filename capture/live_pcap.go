@@ -92,29 +92,59 @@ func activate(cfg LiveConfig) (*pcap.Handle, error) {
 	); err != nil {
 		return nil, err
 	}
-	before, scanErr := packetSockets()
+	before, fdErr := packetSockets()
 	handle, err := inactive.Activate()
 	if err != nil {
 		return nil, err
 	}
-	expression := Filter(cfg.Ports, cfg.Direction, handle.LinkType() == layers.LinkTypeEthernet)
-	if cfg.Direction == In {
-		fd, err := -1, scanErr
-		if err == nil {
-			fd, err = newPacketSocket(before)
-		}
-		if err == nil {
-			err = ignoreOutgoing(fd)
-		}
-		if err != nil {
-			expression = inboundFilter(expression) // dearer for the sender, same packets
-		}
+	fd := -1
+	if fdErr == nil {
+		fd, fdErr = newPacketSocket(before)
 	}
-	if err := handle.SetBPFFilter(expression); err != nil {
+	if err := setFilter(handle, cfg, fd, fdErr == nil); err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("set filter: %w", err)
 	}
 	return handle, nil
+}
+
+// setFilter installs the filter and restricts the capture to the direction that
+// is wanted, in the cheapest way that the system offers.
+func setFilter(handle *pcap.Handle, cfg LiveConfig, fd int, haveFD bool) error {
+	ethernet := handle.LinkType() == layers.LinkTypeEthernet
+	base := Filter(cfg.Ports, Both, ethernet)
+	if cfg.Direction == Both || cfg.Direction == In && haveFD && ignoreOutgoing(fd) == nil {
+		return handle.SetBPFFilter(base)
+	}
+	narrow := inboundFilter(base)
+	if cfg.Direction == Out {
+		narrow = outboundFilter(base)
+	}
+	// libpcap filters once more in user space what reached the ring before its
+	// filter did, and there an Ethernet packet's direction is not known: it
+	// would reject all of the first block. So it gets the filter without
+	// direction and the kernel the one with. Cooked packets hold the direction.
+	if ethernet && haveFD {
+		if err := handle.SetBPFFilter(base); err != nil {
+			return err
+		}
+		code, err := handle.CompileBPFFilter(narrow)
+		if err == nil {
+			err = attachFilter(fd, instructions(code))
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return handle.SetBPFFilter(narrow)
+}
+
+func instructions(code []pcap.BPFInstruction) []bpfInstruction {
+	out := make([]bpfInstruction, len(code))
+	for i, c := range code {
+		out[i] = bpfInstruction{c.Code, c.Jt, c.Jf, c.K}
+	}
+	return out
 }
 
 // liveError names the cause. libpcap's binding hides its codes, so the texts

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package capture
 
 import (
@@ -59,6 +61,28 @@ func newPacketSocket(before map[int]bool) (int, error) {
 func ignoreOutgoing(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
 		return fmt.Errorf("set PACKET_IGNORE_OUTGOING: %w", err)
+	}
+	return nil
+}
+
+// bpfInstruction is one instruction of classic BPF.
+type bpfInstruction struct {
+	code   uint16
+	jt, jf uint8
+	k      uint32
+}
+
+// attachFilter replaces the kernel's filter and leaves libpcap's own copy, by
+// which it filters again in user space what was in the ring before, as it is.
+func attachFilter(fd int, code []bpfInstruction) error {
+	program := make([]unix.SockFilter, len(code))
+	for i, c := range code {
+		program[i] = unix.SockFilter{Code: c.code, Jt: c.jt, Jf: c.jf, K: c.k}
+	}
+	err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	if err != nil {
+		return fmt.Errorf("set SO_ATTACH_FILTER: %w", err)
 	}
 	return nil
 }
