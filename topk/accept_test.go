@@ -40,6 +40,9 @@ func TestReferenceTableNamesTheSevenHotKeysAndNoOther(t *testing.T) {
 }
 
 func TestReferenceTableSampled(t *testing.T) {
+	if raceEnabled {
+		t.Skip("skipped under the race detector: 20 million accesses")
+	}
 	const runs = 200
 	hot, wrong, order := 0, 0, 0
 	for seed := range uint64(runs) {

@@ -158,3 +158,7 @@ func (d *Detector) cut(idle int64) int64 {
 	}
 	return idle
 }
+
+// plausibleTime keeps arithmetic on hostile timestamps inside int64: times
+// before 1970 and after 2116 are moved to these.
+func plausibleTime(t int64) int64 { return min(max(t, 0), 1<<62) }

@@ -78,7 +78,7 @@ func TestTheClockMayBeSetBack(t *testing.T) {
 func TestAClockThatJumpsToAndFroDoesNotOverflow(t *testing.T) {
 	d := New(Config{Seed: 1})
 	a := Access{Key: []byte("k"), Read: true}
-	for i := range 20_000 {
+	for i := range 3000 {
 		a.T = t0 + int64(i)
 		if i%2 == 0 {
 			a.T = math.MaxInt64 - int64(i)
@@ -88,7 +88,7 @@ func TestAClockThatJumpsToAndFroDoesNotOverflow(t *testing.T) {
 		}
 		d.Add(&a)
 	}
-	if d.now < 0 || d.now > 1<<62+int64(time.Hour)*20_000 {
+	if d.now < 0 || d.now > 1<<62+int64(time.Hour)*3000 {
 		t.Errorf("internal clock at %d", d.now)
 	}
 	if err := checkTable(d); err != nil {

@@ -34,7 +34,7 @@ type Config struct {
 	SlowZ      float64       // normal quantile of the slow rule and of reported intervals
 	FastZ      float64       // normal quantile of the fast rule
 	FewZ       float64       // quantile of the slow rule when a full window holds fewer than FewSampled
-	FewSampled int           //
+	FewSampled int           // see FewZ
 	FastRate   float64       // sampled accesses/s below which the fast rule is off
 	Window     time.Duration // slow window, whole seconds, 6..60
 	FastWindow time.Duration // fast window, multiple of 250 ms, 1..5 s

@@ -253,7 +253,11 @@ func TestTimelineOfASlowServer(t *testing.T) {
 	} else {
 		t.Log("the capture's truth file is not there: drawn schedules only")
 	}
-	for range 50 {
+	drawn := 50
+	if raceEnabled {
+		drawn = 5
+	}
+	for range drawn {
 		runs = append(runs, timelineSchedule(rng))
 	}
 	for i, schedule := range runs {

@@ -15,7 +15,7 @@ import (
 func TestSimulate(t *testing.T) {
 	runs := 1000
 	if raceEnabled || testing.Short() {
-		runs = 60 // the race detector looks for nothing here: one goroutine
+		runs = 30 // the race detector looks for nothing here: one goroutine
 	}
 	if v, err := strconv.Atoi(os.Getenv("HOTSNIFF_SIM_RUNS")); err == nil {
 		runs = v
@@ -60,7 +60,6 @@ type simulation struct {
 	hot   uint32 // key that takes hotShare of the accesses
 	share float64
 	state map[string]EventKind
-	last  int64
 	whole uint64 // weight of the whole log
 	steps bool   // the clock jumps in this run
 	dup   float64
