@@ -140,7 +140,7 @@ func (s *Snapshot) captureReport() report.Capture {
 }
 
 // DecodeErrors returns everything that could not be decoded, by reason:
-// packets, and bytes on connections.
+// packets, the bytes of connections, and what was given up at a limit.
 func (s *Snapshot) DecodeErrors() map[string]uint64 {
 	out := map[string]uint64{}
 	for v, n := range s.Verdicts {
@@ -153,7 +153,22 @@ func (s *Snapshot) DecodeErrors() map[string]uint64 {
 			out[r.String()] = n
 		}
 	}
+	d := &s.Decoder
+	out["request_in_gap"] = d.Damaged
+	out["requests_unproven"] = d.HeldDropped
+	out["limit_unfinished_requests"] = d.PartialsEvicted
+	out["limit_unproven_connections"] = d.HoldsEvicted
+	out["limit_keys"] = d.KeysDropped
+	out["limit_ports"] = s.PortsRefused
+	out["segment_oversized"] = s.Assembler.Oversized
 	return out
+}
+
+// OtherProtocols returns the connections and headers on the watched ports that
+// are no requests, by protocol.
+func (s *Snapshot) OtherProtocols() map[string]uint64 {
+	d := &s.Decoder
+	return map[string]uint64{"tls": d.Encrypted, "http": d.HTTP, "replication": d.Replication, "proxy_header": d.ProxyHeaders}
 }
 
 // FlowsEvicted returns the connections that were forgotten while they may
