@@ -92,12 +92,12 @@ func (c *pcapngFormat) section(f *fileReader) error {
 	if !c.big && u32(head[8:], false) != byteOrderMagic {
 		return f.fail(ErrCorrupt, "section header without a byte order mark")
 	}
-	if major := u16(head[12:], c.big); major != 1 {
-		return f.fail(ErrFormat, fmt.Sprintf("pcapng version %d.%d", major, u16(head[14:], c.big)))
-	}
 	size := int64(u32(head[4:], c.big))
 	if size < 28 || size%4 != 0 {
 		return f.fail(ErrCorrupt, fmt.Sprintf("section header of %d bytes", size))
+	}
+	if major := u16(head[12:], c.big); major != 1 {
+		return f.fail(ErrFormat, fmt.Sprintf("pcapng version %d.%d", major, u16(head[14:], c.big)))
 	}
 	f.addDropped(c.interfaces)
 	c.interfaces = c.interfaces[:0]
