@@ -169,25 +169,7 @@ func TestFaultFailoverBySentinel(t *testing.T) {
 	sc.recovered(publishing, ResultUnreachable)
 }
 
-// startCluster starts three masters that share the slots.
-func startCluster(t *testing.T) []*redistest.Server {
-	t.Helper()
-	var ss []*redistest.Server
-	for range 3 {
-		ss = append(ss, redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"))
-	}
-	for i, s := range ss {
-		s.Do("CLUSTER", "ADDSLOTSRANGE", 16384*i/3, 16384*(i+1)/3-1)
-		s.Do("CLUSTER", "MEET", "127.0.0.1", ss[0].Port)
-	}
-	for _, s := range ss {
-		redistest.Eventually(t, patience, "a cluster", func() bool {
-			info := s.Do("CLUSTER", "INFO")
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3") && strings.Contains(info, "cluster_slots_ok:16384")
-		})
-	}
-	return ss
-}
+func startCluster(t *testing.T) []*redistest.Server { return redistest.StartCluster(t, 3) }
 
 func clusterClient(t *testing.T, ss []*redistest.Server) redis.UniversalClient {
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{ss[0].Addr, ss[1].Addr, ss[2].Addr}, Protocol: 2})

@@ -212,3 +212,26 @@ func StartSentinel(t testing.TB, conf string) *Server {
 	t.Cleanup(s.Kill)
 	return s
 }
+
+// StartCluster starts n masters that share the slots equally and go on without
+// one of them.
+func StartCluster(t testing.TB, n int) []*Server {
+	t.Helper()
+	const slots = 16384
+	var ss []*Server
+	for range n {
+		ss = append(ss, Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"))
+	}
+	for i, s := range ss {
+		s.Do("CLUSTER", "ADDSLOTSRANGE", slots*i/n, slots*(i+1)/n-1)
+		s.Do("CLUSTER", "MEET", "127.0.0.1", ss[0].Port)
+	}
+	for _, s := range ss {
+		Eventually(t, startTimeout, "a cluster", func() bool {
+			info := s.Do("CLUSTER", "INFO")
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_known_nodes:", n)) &&
+				strings.Contains(info, "cluster_slots_ok:16384")
+		})
+	}
+	return ss
+}
