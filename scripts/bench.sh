@@ -8,5 +8,5 @@ go build -trimpath -o bin/hotsniff-bench ./scripts/bench
 bin/hotsniff-bench -hotsniff bin/hotsniff "$@"
 echo
 echo "stages, one core (go test -bench):"
-go test -run '^$' -bench 'Stage|Path' -benchtime 1s ./capture ./resp ./topk ./internal/pipeline |
-  grep -E '^(Benchmark|pkg:)' || true
+go test -run '^$' -bench 'File|Decode|AssemblerAdd|Request|DetectorAdd|CounterAdd|Tick|Sampler|Path' -benchtime 1s \
+  ./capture ./resp ./topk ./internal/pipeline | grep -E '^(Benchmark|pkg:)'

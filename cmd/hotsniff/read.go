@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -63,8 +64,11 @@ func (c *readCmd) Run(a *app) error {
 			return err
 		}
 	}
+	if damage == nil && a.ctx.Err() != nil {
+		return errors.New("interrupted: what was read until then was counted")
+	}
 	if damage == nil {
-		return a.ctx.Err()
+		return nil
 	}
 	return withHint(damage, "what stands before that byte was counted")
 }

@@ -31,6 +31,7 @@ func (e *Engine) Open(c *conn, m *capture.Meta, syn bool) {
 func (e *Engine) Data(c *conn, m *capture.Meta, b []byte) {
 	if m.ServerBytes > 0 {
 		e.settle(c, m)
+		e.dec.Acked(&c.resp, m.ServerBytes)
 	}
 	e.dec.Feed(&c.resp, b, m.Turn)
 	e.drain(c, m)
