@@ -1,11 +1,11 @@
 // Package topk finds hot keys: the keys that take an outsized share of the
 // accesses of one Redis port, with the error of every number.
 //
-//	 Access ──► hash ──► table ──────────► tick (125 ms) ──► Events: hot, cooling, gone
-//	                 │   512 sets x 8 keys     │ fast window, 5 s
-//	                 │   a count per slice     │ slow window, 60 s (each second)
-//	                 ├─► distinct sketches     ▼
-//	                 └─► details of 200 keys   Snapshot
+//	Access ──► hash ──► table ──────────► tick (125 ms) ──► Events: hot, cooling, gone
+//	                │   512 sets x 8 keys     │ fast window, 5 s
+//	                │   a count per slice     │ slow window, 60 s (each second)
+//	                ├─► distinct sketches     ▼
+//	                └─► details of 200 keys   Snapshot
 //
 // One access of one key is the unit: MGET of 100 keys is 100 accesses, and the
 // shares of all keys sum to 1. A Detector keeps 4,096 keys by Space-Saving within
@@ -38,12 +38,12 @@
 //
 // # The hot list
 //
-//	            lower bound >= threshold, >= 10 accesses,
-//	            not one burst: a tenth outside the largest slice
-//	  (none) ────────────────────────────────────────────────► hot ◄─┐ qualifies
-//	    ▲                                                       │    │ again
-//	    │ 60 s as cooling                  60 s as hot, and the ▼    │
-//	    └─────────────────────────────── share < half ───────► cooling
+//	          lower bound >= threshold, >= 10 accesses,
+//	          not one burst: a tenth outside the largest slice
+//	(none) ────────────────────────────────────────────────► hot ◄─┐ qualifies
+//	  ▲                                                       │    │ again
+//	  │ 60 s as cooling                  60 s as hot, and the ▼    │
+//	  └─────────────────────────────── share < half ───────► cooling
 //
 // The fast window needs 50 sampled accesses/s and a second of traffic since the
 // start; the slow one 5 s. A full slow window with fewer than 3,000 accesses uses
