@@ -17,11 +17,12 @@ func (d *Detector) Add(a *Access) Handle {
 		return 0
 	}
 	w := d.weight
-	if d.win.weight+uint64(w) > maxWindowWeight {
+	c := &d.win.fast[d.win.fcol]
+	if d.win.closed+c.w+uint64(w) > maxWindowWeight {
 		d.stats.Saturated++
 		return 0
 	}
-	d.count(a, w)
+	c.count(uint64(max(a.Bytes, 0)), uint64(w))
 
 	t := d.t
 	e := t.find(h)
@@ -48,18 +49,6 @@ func (d *Detector) Add(a *Access) Handle {
 		t.heat[e] += heatOf(a.Bytes, w)
 	}
 	return t.handle(e)
-}
-
-// count adds the access to the totals of the filling slice.
-func (d *Detector) count(a *Access, w uint32) {
-	c := &d.win.fast[d.win.fcol]
-	c.w += uint64(w)
-	c.q += uint64(w) * uint64(w)
-	c.n++
-	c.request += uint64(max(a.Bytes, 0)) * uint64(w)
-	d.win.weight += uint64(w)
-	d.stats.Sampled++
-	d.stats.Accesses += uint64(w)
 }
 
 // admit gives the least entry of the set to a key that has none. While nothing
@@ -125,21 +114,20 @@ func (d *Detector) AddReply(h Handle, bytes int64, estimated bool) {
 
 // detail returns the detail with the given number (1..maxDetails).
 func (d *Detector) detail(n uint8) *detail {
-	i := int(n) - 1
-	return &d.details[i/detailChunk][i%detailChunk]
+	return d.details[n-1]
 }
 
 // takeDetail gives entry e a free detail, making a chunk of them if there are
 // fewer than maxDetails.
 func (d *Detector) takeDetail(e int) bool {
 	if len(d.idle) == 0 {
-		have := len(d.details) * detailChunk
-		if have == maxDetails {
+		if len(d.details) == maxDetails {
 			return false
 		}
-		d.details = append(d.details, new([detailChunk]detail))
-		for n := have + detailChunk; n > have; n-- {
-			d.idle = append(d.idle, uint8(n))
+		chunk := new([detailChunk]detail)
+		for i := range chunk {
+			d.details = append(d.details, &chunk[i])
+			d.idle = append(d.idle, uint8(len(d.details)))
 		}
 	}
 	n := d.idle[len(d.idle)-1]

@@ -68,17 +68,20 @@ func (c *clientTop) address(i int) (a [16]byte) {
 	return a
 }
 
-func (c *clientTop) add(hi, lo uint64, w uint32) {
+// add counts an access and reports whether the client was there before.
+func (c *clientTop) add(hi, lo uint64, w uint32) (known bool) {
+	known = true
 	c.all += uint64(w)
 	i := c.last & (topClients - 1)
 	if c.lo[i] != lo || c.hi[i] != hi || c.n == 0 {
 		i = c.find(hi, lo)
 		if i < 0 {
-			i = c.replace(hi, lo)
+			i, known = c.replace(hi, lo), false
 		}
 		c.last = i
 	}
 	c.count[i] += w
+	return known
 }
 
 func (c *clientTop) find(hi, lo uint64) int {

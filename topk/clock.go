@@ -65,7 +65,7 @@ func (d *Detector) closeTicks(t int64) int64 {
 		if end > t {
 			return t
 		}
-		if d.win.weight == 0 && len(d.list) == 0 && t-end > idleCut {
+		if d.win.weight() == 0 && len(d.list) == 0 && t-end > idleCut {
 			t -= d.cut(t - end)
 			continue
 		}
@@ -79,7 +79,7 @@ func (d *Detector) closeTick(end int64) {
 	if end > d.now {
 		d.now = end
 	}
-	if d.win.weight > 0 {
+	if d.win.weight() > 0 {
 		d.evaluateFast(end)
 	}
 	if second {
@@ -91,6 +91,7 @@ func (d *Detector) closeTick(end int64) {
 	// A slice or second without accesses changes no rank.
 	sliceUsed := d.win.fast[d.win.fcol].n > 0
 	secondUsed := sliceUsed || d.win.slow[d.win.scol].n > 0
+	d.stats.add(&d.win.fast[d.win.fcol].tally)
 	d.win.closeSlice(d.t)
 	if second {
 		d.groups.openSecond(d.win.scol)
@@ -125,14 +126,11 @@ func (d *Detector) closeSlot() {
 		d.dturn = 0
 		d.dgen ^= 1
 	}
-	for _, chunk := range d.details {
-		for i := range chunk {
-			x := &chunk[i]
-			x.slots[d.dslot] = detailSlot{}
-			if turn {
-				x.clients[d.dgen] = clientSet{}
-				x.heaviest[d.dgen] = clientTop{}
-			}
+	for _, x := range d.details {
+		x.slots[d.dslot] = detailSlot{}
+		if turn {
+			x.clients[d.dgen] = clientSet{}
+			x.heaviest[d.dgen] = clientTop{}
 		}
 	}
 }
@@ -149,11 +147,9 @@ func (d *Detector) cut(idle int64) int64 {
 		d.t.meta[e].epoch = 0
 		d.t.heat[e] = 0
 	}
-	for _, chunk := range d.details {
-		for i := range chunk {
-			if x := &chunk[i]; x.entry != 0 {
-				x.reset(int(x.entry) - 1)
-			}
+	for _, x := range d.details {
+		if x.entry != 0 {
+			x.reset(int(x.entry) - 1)
 		}
 	}
 	return idle

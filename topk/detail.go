@@ -43,8 +43,9 @@ func (d *detail) add(a *Access, w uint32, slot, gen int) {
 	s.request += uint64(max(a.Bytes, 0)) * uint64(w)
 	s.commands[d.command(a.Command)] += w
 	hi, lo := addressWords(&a.Client)
-	d.clients[gen].add(hashClient(hi, lo))
-	d.heaviest[gen].add(hi, lo, w)
+	if !d.heaviest[gen].add(hi, lo, w) {
+		d.clients[gen].add(hashClient(hi, lo))
+	}
 }
 
 // command returns the index of id in the list of this key.

@@ -39,14 +39,14 @@ type Detector struct {
 	t        *table
 	win      rings
 	distinct distinct
-	details  []*[detailChunk]detail
-	idle     []uint8 // free details
-	dslot    int     // detail slot being filled
-	dgen     int     // client generation being filled
-	dturn    int     // slots closed in that generation
-	epoch    uint8   // marks keys fed to the filling sketch, never 0
-	slotLen  uint32  // slices per detail and distinct slot
-	slotAge  uint32  // slices closed in the filling slot
+	details  []*detail // by number - 1; made in chunks
+	idle     []uint8   // free details
+	dslot    int       // detail slot being filled
+	dgen     int       // client generation being filled
+	dturn    int       // slots closed in that generation
+	epoch    uint8     // marks keys fed to the filling sketch, never 0
+	slotLen  uint32    // slices per detail and distinct slot
+	slotAge  uint32    // slices closed in the filling slot
 
 	sampler Sampler
 	kernel  uint32
@@ -105,6 +105,8 @@ func (d *Detector) open() {
 	d.t = new(table)
 	d.t.keys.init()
 	d.distinct.init()
+	d.details = make([]*detail, 0, maxDetails)
+	d.idle = make([]uint8, 0, maxDetails)
 }
 
 // SetSampleEvery says that the caller now hands in one access in n: kernel

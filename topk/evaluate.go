@@ -44,7 +44,7 @@ func (d *Detector) evaluateSlow(end int64) {
 	if full := end-d.start >= int64(d.cfg.Window); full && s.effective() < float64(d.cfg.FewSampled) {
 		s.z, s.strict = d.cfg.FewZ, true
 	}
-	if d.win.weight > 0 && end-d.start >= slowSettle {
+	if d.win.weight() > 0 && end-d.start >= slowSettle {
 		cut := d.candidateCut(s.all.w)
 		steals := 0
 		for e, c := range d.t.total {
@@ -110,19 +110,17 @@ func (d *Detector) spread(e int, w Window) bool {
 // Byte counts of single accesses vary too much for a binomial bound, so the
 // share is lowered by z standard errors of the number of accesses.
 func (d *Detector) considerBytes(s *scope, end int64) {
-	for _, chunk := range d.details {
-		for i := range chunk {
-			e := int(chunk[i].entry) - 1
-			if e < 0 || d.t.meta[e].flags&flagKey == 0 {
-				continue
-			}
-			j := d.judge(e, s)
-			if j.rule == nil || j.rule.Ignore || j.rule.BytesShare == 0 || j.sampled < float64(d.cfg.MinSampled) {
-				continue
-			}
-			if j.bytes*(1-s.z/math.Sqrt(j.sampled)) >= j.rule.BytesShare && d.spread(e, s.window) {
-				d.qualify(e, &j, s, end, CauseBytes, j.share)
-			}
+	for _, x := range d.details {
+		e := int(x.entry) - 1
+		if e < 0 || d.t.meta[e].flags&flagKey == 0 {
+			continue
+		}
+		j := d.judge(e, s)
+		if j.rule == nil || j.rule.Ignore || j.rule.BytesShare == 0 || j.sampled < float64(d.cfg.MinSampled) {
+			continue
+		}
+		if j.bytes*(1-s.z/math.Sqrt(j.sampled)) >= j.rule.BytesShare && d.spread(e, s.window) {
+			d.qualify(e, &j, s, end, CauseBytes, j.share)
 		}
 	}
 }

@@ -38,18 +38,16 @@ func (d *Detector) rankDetails() {
 // releaseDetails frees the details of keys below both ranks. While there are
 // enough for all, none is freed.
 func (d *Detector) releaseDetails(count, heat uint32) {
-	if len(d.idle) > 0 || len(d.details) < maxDetails/detailChunk {
+	if len(d.idle) > 0 || len(d.details) < maxDetails {
 		return
 	}
-	for _, chunk := range d.details {
-		for i := range chunk {
-			e := int(chunk[i].entry) - 1
-			if e < 0 || d.t.own(e) >= count && d.t.own(e) > 0 || d.t.heat[e] >= heat && heat > 0 {
-				continue
-			}
-			if d.findListed(d.t.hash[e]) == nil {
-				d.dropDetail(e)
-			}
+	for _, x := range d.details {
+		e := int(x.entry) - 1
+		if e < 0 || d.t.own(e) >= count && d.t.own(e) > 0 || d.t.heat[e] >= heat && heat > 0 {
+			continue
+		}
+		if d.findListed(d.t.hash[e]) == nil {
+			d.dropDetail(e)
 		}
 	}
 }
@@ -58,14 +56,12 @@ func (d *Detector) releaseDetails(count, heat uint32) {
 // that one is smaller.
 func (d *Detector) stealDetail(e int) bool {
 	least, at := d.t.own(e), -1
-	for _, chunk := range d.details {
-		for i := range chunk {
-			o := int(chunk[i].entry) - 1
-			if o < 0 || d.t.own(o) >= least || d.findListed(d.t.hash[o]) != nil {
-				continue
-			}
-			least, at = d.t.own(o), o
+	for _, x := range d.details {
+		o := int(x.entry) - 1
+		if o < 0 || d.t.own(o) >= least || d.findListed(d.t.hash[o]) != nil {
+			continue
 		}
+		least, at = d.t.own(o), o
 	}
 	if at < 0 {
 		return false

@@ -200,8 +200,8 @@ func (s *simulation) window() (all uint64, keys map[uint32]truth) {
 func (s *simulation) check() error {
 	d := s.d
 	all, keys := s.window()
-	if d.win.weight != all {
-		return fmt.Errorf("window weight %d; want %d", d.win.weight, all)
+	if d.win.weight() != all {
+		return fmt.Errorf("window weight %d; want %d", d.win.weight(), all)
 	}
 	snap := d.Snapshot()
 	if snap.Accesses != all {
@@ -289,8 +289,8 @@ func (s *simulation) end() error {
 	if err := s.checkEvents(); err != nil {
 		return err
 	}
-	if s.d.win.weight != 0 || len(s.d.list) != 0 {
-		return fmt.Errorf("weight %d and %d keys left 200 s after the last access", s.d.win.weight, len(s.d.list))
+	if s.d.win.weight() != 0 || len(s.d.list) != 0 {
+		return fmt.Errorf("weight %d and %d keys left 200 s after the last access", s.d.win.weight(), len(s.d.list))
 	}
 	return checkTable(s.d)
 }
@@ -320,8 +320,8 @@ func checkTable(d *Detector) error {
 		}
 		all += uint64(sum)
 	}
-	if all != d.win.weight {
-		return fmt.Errorf("cells hold %d, window %d", all, d.win.weight)
+	if all != d.win.weight() {
+		return fmt.Errorf("cells hold %d, window %d", all, d.win.weight())
 	}
 	return checkOwners(d)
 }
@@ -345,7 +345,7 @@ func checkOwners(d *Detector) error {
 			}
 		}
 	}
-	if slots+len(d.t.keys.free) != keySlots || used+len(d.idle) != len(d.details)*detailChunk {
+	if slots+len(d.t.keys.free) != keySlots || used+len(d.idle) != len(d.details) {
 		return fmt.Errorf("slots %d+%d, details %d+%d", slots, len(d.t.keys.free), used, len(d.idle))
 	}
 	return nil

@@ -24,6 +24,11 @@ type Counters struct {
 	EventsDropped uint64
 }
 
+func (c *Counters) add(t *tally) {
+	c.Sampled += t.n
+	c.Accesses += t.w
+}
+
 // Snapshot is one finished view. It owns all it holds and never changes.
 type Snapshot struct {
 	T             int64 // packet time of the view

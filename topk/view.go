@@ -23,6 +23,7 @@ func (d *Detector) SnapshotWindow(w Window, n int) *Snapshot {
 		Accesses: s.all.w, SampledAccesses: s.all.n, RequestBytes: s.all.request, ReplyBytes: s.all.reply,
 		Counters: d.stats,
 	}
+	snap.Counters.add(&d.win.fast[d.win.fcol].tally)
 	if d.t != nil {
 		snap.Distinct, snap.DistinctExact = d.countDistinct()
 		for _, e := range d.top(w, n) {

@@ -26,6 +26,14 @@ type column struct {
 	request, reply uint64 // weighted bytes
 }
 
+// count adds an access of weight w.
+func (c *column) count(bytes, w uint64) {
+	c.w += w
+	c.q += w * w
+	c.n++
+	c.request += bytes * w
+}
+
 // rings places the slices of time on the columns of the table. The fast ring
 // has the slice that is filling; the slow ring has whole seconds, the last of
 // them filling up with closed slices.
@@ -35,12 +43,15 @@ type rings struct {
 	fastN, slowN int // columns in use
 	fcol, scol   int // columns being filled
 	slice        uint32
-	weight       uint64 // weighted accesses in the slow window
+	closed       uint64 // weighted accesses of the slow window but for the filling slice
 }
 
 func (r *rings) init(slowSeconds, fastSlices int) {
 	*r = rings{slowN: slowSeconds, fastN: fastSlices, slice: firstSlice}
 }
+
+// weight is the number of weighted accesses in the slow window.
+func (r *rings) weight() uint64 { return r.closed + r.fast[r.fcol].w }
 
 // slowTally sums the slow window.
 func (r *rings) slowTally() column {
@@ -74,6 +85,7 @@ func (r *rings) closeSlice(t *table) {
 	}
 	second := &r.slow[r.scol]
 	second.add(&cur.tally)
+	r.closed += cur.w
 	second.request += cur.request
 	second.reply += cur.reply
 
@@ -92,7 +104,7 @@ func (r *rings) closeSecond(t *table) {
 	r.scol = (r.scol + 1) % r.slowN
 	if c := &r.slow[r.scol]; c.n > 0 {
 		t.leaveSlow(&t.slow[r.scol], r.slice/slicesPerSec-uint32(r.slowN))
-		r.weight -= c.w
+		r.closed -= c.w
 	}
 	r.slow[r.scol] = column{}
 }
