@@ -66,6 +66,10 @@ func (c *runCmd) Run(a *app) error {
 	defer src.Close()
 	d := &daemon{log: log, listener: listener, events: make(chan []pipeline.Event, eventQueue)}
 	cfg.OnEvents = d.queueEvents
+	cfg.OnPanic = func(v any, stack []byte) {
+		// Neither holds bytes of the wire: a Go stack shows addresses.
+		log.Error("survived a bug; please report it", "panic", fmt.Sprint(v), "stack", string(stack))
+	}
 	if d.engine, err = pipeline.New(cfg, src); err != nil {
 		return err
 	}

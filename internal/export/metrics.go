@@ -61,6 +61,8 @@ var (
 	skippedBytes   = counter("skipped_bytes_total", "Bytes of clients that were not decoded: out of sync, or after an error.")
 	resyncsRefused = counter("resyncs_refused_total", "Times that what might have been a request was refused, to invent no key.")
 	otherProtocols = counter("other_protocols_total", "Connections that carry no client requests, and PROXY headers that were skipped.", "protocol")
+	panics         = counter("panics_total", "Bugs of hotsniff that were survived; each makes all connections begin anew. Please report them.")
+	clockSteps     = counter("clock_steps_total", "Times that the clock of packets was set back.")
 	encrypted      = counter("encrypted_connections_total", "Connections found to be TLS: their keys cannot be seen.")
 )
 
@@ -123,6 +125,8 @@ func (e emitter) capture(s *pipeline.Snapshot) {
 	for protocol, n := range s.OtherProtocols() {
 		e.send(otherProtocols, float64(n), protocol)
 	}
+	e.send(panics, float64(s.Panics))
+	e.send(clockSteps, float64(s.ClockSteps))
 	e.send(encrypted, float64(s.Decoder.Encrypted))
 	for reason, n := range s.DecodeErrors() {
 		e.send(decodeErrors, float64(n), reason)

@@ -35,6 +35,9 @@ type Config struct {
 	// OnEvents is called on the goroutine of Run, at ticks at which the hot
 	// list changed. The slice is valid during the call.
 	OnEvents func([]Event)
+	// OnPanic, if set, makes the engine survive a panic, which is a bug of
+	// ours: it is called with the value and the stack. Tests leave it unset.
+	OnPanic func(v any, stack []byte)
 }
 
 // AllKeys as Config.Top puts every counted key into the snapshots.
@@ -62,6 +65,8 @@ type Engine struct {
 	refused uint64 // requests to ports beyond MaxPorts
 
 	verdicts [capture.NumVerdicts]uint64
+	packets  uint64
+	panics   panicCount
 	started  int64 // time of the first packet, 0 before
 	nextTick int64
 	events   []topk.Event
@@ -85,12 +90,17 @@ func New(cfg Config, src capture.Source) (*Engine, error) {
 		cfg.Ports = ports
 	}
 	e := &Engine{cfg: cfg, src: src, random: 1}
-	e.dec = resp.NewDecoder(resp.Config{Extra: cfg.Commands})
+	e.connect()
 	for id := range e.dec.NumCommands() {
 		e.commandNames = append(e.commandNames, e.dec.CommandName(resp.CommandID(id)))
 	}
-	e.asm = capture.NewAssembler[conn](capture.AssemblerConfig{Ports: cfg.Ports}, e)
 	return e, nil
+}
+
+// connect makes the assembler and the decoder, without any connection.
+func (e *Engine) connect() {
+	e.dec = resp.NewDecoder(resp.Config{Extra: e.cfg.Commands})
+	e.asm = capture.NewAssembler[conn](capture.AssemblerConfig{Ports: e.cfg.Ports}, e)
 }
 
 // Run reads packets until the source ends, fails, or ctx ends. The end of the
@@ -100,19 +110,34 @@ func (e *Engine) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { e.src.Stop() })
 	defer stop()
 	var damage []error
-	for n := 1; ; n++ {
-		err := e.src.Next(&e.pkt)
-		if err == nil {
-			e.packet()
-		} else if !e.survive(err, &damage) {
-			break
-		}
-		if n%pollEvery == 0 && e.cfg.Whole && ctx.Err() != nil {
-			break
-		}
+	for !e.loop(ctx, &damage) {
 	}
 	e.finish()
 	return errors.Join(damage...)
+}
+
+// loop takes packets until the end, or until a panic was survived; true means
+// the end.
+func (e *Engine) loop(ctx context.Context, damage *[]error) (done bool) {
+	if e.cfg.OnPanic != nil {
+		defer func() {
+			if v := recover(); v != nil {
+				done = e.recovered(v, damage)
+			}
+		}()
+	}
+	for {
+		e.packets++
+		err := e.src.Next(&e.pkt)
+		if err == nil {
+			e.packet()
+		} else if !e.survive(err, damage) {
+			return true
+		}
+		if e.packets%pollEvery == 0 && e.cfg.Whole && ctx.Err() != nil {
+			return true
+		}
+	}
 }
 
 // survive handles what Next returned beside a packet; false ends the loop.

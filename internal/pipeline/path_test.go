@@ -30,6 +30,12 @@ func (s *packets) Stats() capture.Stats { return capture.Stats{} }
 func (s *packets) Stop()                {}
 func (s *packets) Close() error         { return nil }
 
+var serverAddr = netip.MustParseAddrPort("10.0.0.1:6379")
+
+func clientAddr(port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr("10.0.0.7"), port)
+}
+
 // client is a connection whose requests go straight into an engine.
 type client struct {
 	e    *Engine
@@ -38,8 +44,7 @@ type client struct {
 }
 
 func newClient(e *Engine, port uint16) *client {
-	c := &client{e: e, t: 1e18, flow: testkit.NewFlow(
-		netip.AddrPortFrom(netip.MustParseAddr("10.0.0.7"), port), netip.MustParseAddrPort("10.0.0.1:6379"))}
+	c := &client{e: e, t: 1e18, flow: testkit.NewFlow(clientAddr(port), serverAddr)}
 	c.send(testkit.SYN, nil)
 	return c
 }
@@ -135,7 +140,7 @@ func writeTraffic(b *testing.B, n int) string {
 	w := testkit.NewPcapWriter(file)
 	all, flows := requests(), make([]*testkit.Flow, 20)
 	for i := range flows {
-		flows[i] = testkit.NewFlow(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.7"), uint16(50000+i)), netip.MustParseAddrPort("10.0.0.1:6379"))
+		flows[i] = testkit.NewFlow(clientAddr(uint16(50000+i)), serverAddr)
 		w.Write(0, flows[i].Frame(testkit.SYN, nil))
 	}
 	for i := range n {

@@ -23,6 +23,7 @@ type Snapshot struct {
 	Ports        []PortSnapshot // by port number
 	PortsRefused uint64         // requests to ports beyond MaxPorts
 	ClockSteps   uint64         // times the clock was set back
+	Panics       uint64         // bugs of ours that were survived
 
 	Capture   capture.Stats
 	Verdicts  [capture.NumVerdicts]uint64
@@ -55,7 +56,7 @@ func (s *Snapshot) CommandName(id uint16) string {
 func (e *Engine) snapshot(t int64) *Snapshot {
 	s := &Snapshot{
 		T: t, Started: e.started, Whole: e.cfg.Whole,
-		PortsRefused: e.refused, ClockSteps: e.clock.steps,
+		PortsRefused: e.refused, ClockSteps: e.clock.steps, Panics: e.panics.total,
 		Capture: e.src.Stats(), Verdicts: e.verdicts,
 		Assembler: *e.asm.Stats(), Decoder: *e.dec.Stats(),
 		commandNames: e.commandNames,
