@@ -1,0 +1,35 @@
+# Two commands do everything on a fresh machine: make demo, make test.
+
+GO      ?= go
+BIN     := bin/hotsniff
+FUZZTIME ?= 20s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: build demo test lint fuzz bench generate setup clean
+
+build: setup ## build bin/hotsniff
+	$(GO) build -trimpath -o $(BIN) ./cmd/hotsniff
+
+setup:
+	@scripts/setup.sh
+
+demo: build ## show the main job on real traffic, about 30 s
+	@scripts/demo.sh
+
+test: setup ## run every test, with the race detector, live ones included
+	scripts/test.sh
+
+lint: setup ## gofmt, go vet, staticcheck, generated files
+	scripts/lint.sh
+
+fuzz: setup ## run every fuzz target for FUZZTIME (default 20s) each
+	scripts/fuzz.sh $(FUZZTIME)
+
+bench: build ## measure; see scripts/bench.sh
+	scripts/bench.sh
+
+generate: ## regenerate the command table
+	$(GO) generate ./...
+
+clean:
+	rm -rf bin

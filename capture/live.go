@@ -1,0 +1,80 @@
+package capture
+
+import (
+	"fmt"
+	"time"
+)
+
+// Direction says which requests a live capture sees, relative to this host.
+// Replies are never captured live.
+type Direction uint8
+
+// Directions of a live capture.
+const (
+	In   Direction = iota // requests that arrive: this host runs the server
+	Out                   // requests that leave: this host runs the clients
+	Both                  // both of these
+)
+
+var directionNames = [...]string{"in", "out", "both"}
+
+// String returns the name that ParseDirection reads.
+func (d Direction) String() string {
+	if int(d) < len(directionNames) {
+		return directionNames[d]
+	}
+	return "invalid"
+}
+
+// ParseDirection reads "in", "out" or "both".
+func ParseDirection(text string) (Direction, error) {
+	for i, name := range directionNames {
+		if text == name {
+			return Direction(i), nil
+		}
+	}
+	return 0, fmt.Errorf("parse direction %q: want in, out or both", text)
+}
+
+// LiveConfig configures OpenLive; zero fields mean the default.
+type LiveConfig struct {
+	Interface string        // a device name or "any", the default
+	Ports     *PortSet      // server ports; nil is 6379
+	RingBytes int           // DefaultRingBytes
+	Snaplen   int           // bytes kept of a packet, DefaultSnaplen
+	Timeout   time.Duration // longest wait of Next, DefaultTimeout
+	Direction Direction
+}
+
+const (
+	// DefaultRingBytes rides out a stall of 100 ms at 500,000 packets a second
+	// without a drop (measured; 8 MiB loses 1 %).
+	DefaultRingBytes = 32 << 20
+	// DefaultSnaplen holds every command header and key prefix that counts, and
+	// keeps large values out of the ring.
+	DefaultSnaplen = 512
+	// DefaultTimeout is how long the kernel collects packets before it wakes
+	// the reader. Immediate mode costs 2 to 5 times the CPU a packet.
+	DefaultTimeout = 100 * time.Millisecond
+)
+
+// withDefaults fills in the zero fields.
+func (c LiveConfig) withDefaults() LiveConfig {
+	if c.Interface == "" {
+		c.Interface = "any"
+	}
+	if c.Ports == nil {
+		c.Ports, _ = ParsePorts("6379")
+	}
+	if c.RingBytes <= 0 {
+		c.RingBytes = DefaultRingBytes
+	}
+	if c.Snaplen <= 0 {
+		c.Snaplen = DefaultSnaplen
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = DefaultTimeout
+	}
+	c.Timeout = max(c.Timeout, time.Millisecond) // libpcap counts in milliseconds, and 0 would block for ever
+	return c
+}

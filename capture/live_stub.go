@@ -1,0 +1,6 @@
+//go:build !cgo
+
+package capture
+
+// OpenLive returns ErrNoLive: this build has no libpcap. Files can be read.
+func OpenLive(LiveConfig) (Source, error) { return nil, ErrNoLive }

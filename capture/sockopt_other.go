@@ -1,0 +1,19 @@
+//go:build cgo && !linux
+
+package capture
+
+import "errors"
+
+var errNoPacketSocket = errors.New("no packet sockets on this system")
+
+func packetSockets() (map[int]bool, error)      { return nil, errNoPacketSocket }
+func newPacketSocket(map[int]bool) (int, error) { return -1, errNoPacketSocket }
+func ignoreOutgoing(int) error                  { return errNoPacketSocket }
+
+type bpfInstruction struct {
+	code   uint16
+	jt, jf uint8
+	k      uint32
+}
+
+func attachFilter(int, []bpfInstruction) error { return errNoPacketSocket }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/hotsniff/hotsniff/capture"
+	"github.com/hotsniff/hotsniff/internal/config"
+	"github.com/hotsniff/hotsniff/internal/pipeline"
+	"github.com/hotsniff/hotsniff/resp"
+	"github.com/hotsniff/hotsniff/topk"
+)
+
+// detectFlags say what counts as a request and what counts as hot; `run` and
+// `read` share them.
+type detectFlags struct {
+	Port         string  `default:"6379" help:"Server ports: numbers and ranges, as in 6379,7000-7005."`
+	Threshold    float64 `default:"0.02" help:"Share of all key accesses (0..1) from which a key is hot."`
+	Node         string  `help:"Name of this node in reports (default: the host name)." placeholder:"NAME"`
+	CommandsFile string  `name:"commands.file" type:"path" placeholder:"FILE" help:"More rows for the command table (modules, renamed commands), in the format of data/command-keys.tsv."`
+}
+
+// engineConfig turns the flags and the rules of the file into an engine's
+// configuration.
+func (f *detectFlags) engineConfig(a *app) (pipeline.Config, error) {
+	var cfg pipeline.Config
+	ports, err := capture.ParsePorts(f.Port)
+	if err != nil {
+		return cfg, usageError{fmt.Errorf("--port: %w", err)}
+	}
+	if !(f.Threshold > 0 && f.Threshold <= 1) {
+		return cfg, usageError{fmt.Errorf("--threshold: want a ratio above 0 and at most 1, not %v", f.Threshold)}
+	}
+	rules, err := compileRules(a)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Ports = ports
+	cfg.Detector = topk.Config{Threshold: f.Threshold, Rules: rules}
+	if f.CommandsFile != "" {
+		cfg.Commands, err = readCommands(f.CommandsFile)
+	}
+	return cfg, err
+}
+
+// compileRules turns the rules of the file into the detector's.
+func compileRules(a *app) (*topk.RuleSet, error) {
+	given := a.file.Rules()
+	if len(given) == 0 {
+		return nil, nil
+	}
+	rules := make([]topk.Rule, len(given))
+	for i, r := range given {
+		rules[i] = topk.Rule{Name: r.Name, Group: r.Group, Pattern: r.Pattern, Share: r.Share, MinRate: r.MinRate,
+			BytesShare: r.BytesShare, Action: r.Action, TTL: r.TTL, Copies: r.Copies, Ignore: r.Ignore}
+		var err error
+		if rules[i].Match, err = topk.ParseMatch(r.Match); err != nil {
+			return nil, ruleError(a, r.Line, err)
+		}
+		if rules[i].Kind, err = topk.ParseKind(r.Kind); err != nil {
+			return nil, ruleError(a, r.Line, err)
+		}
+	}
+	set, err := topk.CompileRules(rules)
+	var bad *topk.RuleError
+	if errors.As(err, &bad) && bad.Index < len(given) {
+		return nil, ruleError(a, given[bad.Index].Line, errors.New(bad.Reason))
+	}
+	return set, err
+}
+
+// ruleError names the line of a rule that the detector refused.
+func ruleError(a *app, line int, err error) error {
+	return &config.Error{Path: a.file.Path(), Line: line, Msg: "rules: " + err.Error()}
+}
+
+// readCommands reads a table of commands.
+func readCommands(path string) ([]resp.Row, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rows, err := resp.ParseRows(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rows, nil
+}
+
+// node returns the node's name.
+func (f *detectFlags) node() string {
+	if f.Node != "" {
+		return f.Node
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}
+
+// captureFlags say what to capture live.
+type captureFlags struct {
+	Interface string        `default:"any" help:"Network interface, or any for all."`
+	Direction string        `name:"capture.direction" default:"in" enum:"in,out,both" help:"Which requests to see: those that arrive (in: on a Redis host), those that leave (out: on an application host), or both (${enum})."`
+	Ring      int           `name:"capture.ring" default:"33554432" help:"Size of the kernel's ring in bytes."`
+	Snaplen   int           `name:"capture.snaplen" default:"512" help:"Bytes captured of each packet."`
+	Timeout   time.Duration `name:"capture.timeout" default:"100ms" help:"Longest wait before packets are handed over."`
+}
+
+func (f *captureFlags) config(ports *capture.PortSet) capture.LiveConfig {
+	dir := map[string]capture.Direction{"in": capture.In, "out": capture.Out, "both": capture.Both}[f.Direction]
+	return capture.LiveConfig{Interface: f.Interface, Ports: ports, RingBytes: f.Ring,
+		Snaplen: f.Snaplen, Timeout: f.Timeout, Direction: dir}
+}

@@ -1,0 +1,149 @@
+// Hotsniff finds the hot keys of a Redis server by looking at the packets that
+// arrive at its port. It never talks to Redis to do so.
+//
+// Usage:
+//
+//	hotsniff run               the daemon: captures, serves metrics and the list
+//	hotsniff read FILE...      the same over capture files
+//	hotsniff check-config FILE
+//	hotsniff version
+//
+// Exit codes: 0, 1 for a failure, 2 for wrong usage. An error is one line on
+// standard error that begins with "hotsniff: ", and hints on the lines below;
+// nothing of it is on standard output.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/hotsniff/hotsniff/internal/config"
+)
+
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+// stdio are the standard streams, replaced in tests.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// cli is the command line. Every flag is also a key of the configuration file
+// (dots are levels) and an environment variable HOTSNIFF_*.
+type cli struct {
+	ConfigFile string `name:"config.file" help:"YAML file with the same keys as the flags, and the rules." type:"path" placeholder:"FILE"`
+
+	Run         runCmd         `cmd:"" help:"Capture and serve metrics and the hot-key list (the daemon)."`
+	Read        readCmd        `cmd:"" help:"Count the keys of pcap and pcapng files."`
+	CheckConfig checkConfigCmd `cmd:"" help:"Check a configuration file and exit."`
+	Version     versionCmd     `cmd:"" help:"Print the version and exit."`
+}
+
+// app is what the commands share at run time.
+type app struct {
+	stdio
+	ctx   context.Context
+	file  *config.File // nil without --config.file
+	known []string     // every key a configuration file may have
+}
+
+// exitCode is thrown by kong's exit hook, which --help uses.
+type exitCode int
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, io stdio) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			c, ok := r.(exitCode)
+			if !ok {
+				panic(r)
+			}
+			code = int(c)
+		}
+	}()
+	var c cli
+	a := &app{stdio: io, ctx: ctx}
+	parser, err := kong.New(&c,
+		kong.Name("hotsniff"),
+		kong.Description("Finds the hot keys of a Redis server by looking at its packets. It never talks to Redis to detect."),
+		kong.Writers(io.out, io.err),
+		kong.Exit(func(code int) { panic(exitCode(code)) }),
+		kong.DefaultEnvars("HOTSNIFF"),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Resolvers(resolver{a}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(a),
+	)
+	if err != nil {
+		panic(err) // a mistake in the struct tags
+	}
+	a.known = knownKeys(parser.Model.Node)
+	if err := a.loadConfig(args); err != nil {
+		return a.fail(err, exitFailure)
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		return a.fail(withHint(err, "run 'hotsniff --help' for the commands and flags"), exitUsage)
+	}
+	if err := k.Run(); err != nil {
+		return a.fail(err, codeOf(err))
+	}
+	return 0
+}
+
+// fail prints err the way every error of hotsniff is printed.
+func (a *app) fail(err error, code int) int {
+	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
+		if i == 0 {
+			line = "hotsniff: " + line
+		}
+		fmt.Fprintln(a.err, line)
+	}
+	var h *hintError
+	if errors.As(err, &h) {
+		for _, hint := range h.hints {
+			fmt.Fprintln(a.err, "hint: "+hint)
+		}
+	}
+	return code
+}
+
+// hintError is an error with advice for the person at the terminal.
+type hintError struct {
+	error
+	hints []string
+}
+
+func (e *hintError) Unwrap() error { return e.error }
+
+func withHint(err error, hints ...string) error { return &hintError{err, hints} }
+
+// usageError marks a failure as wrong usage.
+type usageError struct{ error }
+
+func codeOf(err error) int {
+	var u usageError
+	if errors.As(err, &u) {
+		return exitUsage
+	}
+	return exitFailure
+}

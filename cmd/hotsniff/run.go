@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotsniff/hotsniff/actions"
+	"github.com/hotsniff/hotsniff/capture"
+	"github.com/hotsniff/hotsniff/internal/export"
+	"github.com/hotsniff/hotsniff/internal/pipeline"
+	"github.com/hotsniff/hotsniff/internal/report"
+)
+
+// runCmd is `hotsniff run`.
+type runCmd struct {
+	detectFlags
+	captureFlags
+	publishFlags
+	Top       int    `default:"20" help:"Keys in metrics and reports, at most 200."`
+	Listen    string `name:"web.listen-address" default:"127.0.0.1:9379" help:"Address of the metrics and the API."`
+	LogFormat string `name:"log.format" default:"text" enum:"text,json" help:"Format of the log (${enum})."`
+	LogLevel  string `name:"log.level" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged (${enum})."`
+}
+
+const (
+	maxTop = 200 // series per metric that a scrape may cost
+
+	// stopTimeout bounds the wait for open HTTP requests at the end: the
+	// daemon promises to be gone within 2 s.
+	stopTimeout = time.Second
+
+	// eventQueue is how many list changes may wait for the log. The capture
+	// loop never waits: what does not fit is counted and said.
+	eventQueue = 1024
+)
+
+// Run implements the command.
+func (c *runCmd) Run(a *app) error {
+	log := c.logger(a)
+	if c.Top < 1 || c.Top > maxTop {
+		return usageError{fmt.Errorf("--top: want 1 to %d, not %d", maxTop, c.Top)}
+	}
+	cfg, err := c.engineConfig(a)
+	if err != nil {
+		return err
+	}
+	cfg.Top = c.Top
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return withHint(err, "choose another address with --web.listen-address")
+	}
+	defer listener.Close()
+	src, err := capture.OpenLive(c.captureFlags.config(cfg.Ports))
+	if err != nil {
+		return liveHint(err)
+	}
+	defer src.Close()
+	d := &daemon{log: log, listener: listener, events: make(chan []pipeline.Event, eventQueue)}
+	cfg.OnEvents = d.queueEvents
+	if d.engine, err = pipeline.New(cfg, src); err != nil {
+		return err
+	}
+	if d.publisher, err = c.publishFlags.publisher(c.node(), log); err != nil {
+		return err
+	}
+	d.handler = export.NewHandler(d.engine.Latest, c.node(), c.Top)
+	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,
+		"listen", listener.Addr().String(), "version", versionText())
+	err = d.serve(a.ctx)
+	log.Info("stopped")
+	return err
+}
+
+// daemon is what runs side by side. Each goroutine is started in serve, has
+// one job, and ends when the context does.
+type daemon struct {
+	log       *slog.Logger
+	engine    *pipeline.Engine
+	publisher *actions.Publisher // nil: nothing is published
+	listener  net.Listener
+	handler   http.Handler
+	events    chan []pipeline.Event
+	lost      atomic.Uint64 // list changes that did not fit the queue
+}
+
+// queueEvents hands list changes to the log without ever waiting for it.
+func (d *daemon) queueEvents(batch []pipeline.Event) {
+	select {
+	case d.events <- slices.Clone(batch):
+	default:
+		d.lost.Add(uint64(len(batch)))
+	}
+}
+
+// serve runs everything until ctx ends or one part fails.
+func (d *daemon) serve(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.capture(ctx) })
+	g.Go(d.logEvents)
+	g.Go(func() error { return d.web(ctx) })
+	if d.publisher != nil {
+		g.Go(func() error { return d.publisher.Run(ctx) })
+		g.Go(func() error { feed(ctx, d.engine, d.publisher); return nil })
+	}
+	return g.Wait()
+}
+
+// capture owns everything from packets to snapshots.
+func (d *daemon) capture(ctx context.Context) error {
+	defer close(d.events)
+	if err := d.engine.Run(ctx); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		return errors.New("the capture ended: is the interface gone?")
+	}
+	return nil
+}
+
+// logEvents writes the list changes.
+func (d *daemon) logEvents() error {
+	for batch := range d.events {
+		for i := range batch {
+			logEvent(d.log, &batch[i])
+		}
+		if n := d.lost.Swap(0); n > 0 {
+			d.log.Warn("list changes came faster than they could be logged", "not_logged", n)
+		}
+	}
+	return nil
+}
+
+// web serves HTTP and ends the server with the context.
+func (d *daemon) web(ctx context.Context) error {
+	server := &http.Server{
+		Handler:           d.handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
+	}
+	stopped := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		if server.Shutdown(stop) != nil {
+			server.Close()
+		}
+	})
+	if err := server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped
+	return nil
+}
+
+func logEvent(log *slog.Logger, ev *pipeline.Event) {
+	key, _ := report.EscapeKey(ev.Key)
+	log.Info("key is "+ev.Kind.String(), "key", report.PrintableKey(key, 0), "port", ev.Port,
+		"share", ev.Share, "share_low", ev.ShareLow, "share_high", ev.ShareHigh,
+		"accesses_per_second", ev.Rate, "window_seconds", ev.WindowSeconds)
+}
+
+// liveHint adds what to do to an error of opening the capture.
+func liveHint(err error) error {
+	switch {
+	case errors.Is(err, capture.ErrPermission):
+		return withHint(err, "capturing needs CAP_NET_RAW: run as root, or once: setcap cap_net_raw+ep $(which hotsniff)")
+	case errors.Is(err, capture.ErrNoLive):
+		return withHint(err, "build with cgo and libpcap-dev, or read files with 'hotsniff read'")
+	}
+	return withHint(err, "'ip link' lists the interfaces; --interface any takes all")
+}
+
+func (c *runCmd) logger(a *app) *slog.Logger {
+	var level slog.Level
+	level.UnmarshalText([]byte(c.LogLevel)) // kong checked the value
+	opts := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(a.err, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.err, opts))
+}

@@ -1,0 +1,188 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFileBytes bounds a configuration file: a real one has a few kilobytes,
+// and a path that names a device must not fill the memory.
+const maxFileBytes = 4 << 20
+
+// File is a parsed configuration file. The zero value is an empty one.
+type File struct {
+	path   string
+	values map[string]Value // by dotted path
+	order  []string
+	rules  []Rule
+}
+
+// Value is one scalar, or one list of scalars joined by commas, with its line.
+type Value struct {
+	Text string
+	Line int
+}
+
+// Error is a mistake in a configuration file.
+type Error struct {
+	Path string
+	Line int // 0 when the file as a whole is meant
+	Msg  string
+}
+
+// Error returns "path:line: message".
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.Path, e.Msg)
+	}
+	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Msg)
+}
+
+// Load reads and parses the file at path. Errors are *Error or come from the
+// file system.
+func Load(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buf := make([]byte, 0, 16<<10)
+	for len(buf) <= maxFileBytes {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := f.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if n == 0 || err != nil {
+			break
+		}
+	}
+	if len(buf) > maxFileBytes {
+		return nil, &Error{Path: path, Msg: fmt.Sprintf("larger than %d bytes", maxFileBytes)}
+	}
+	return Parse(path, buf)
+}
+
+// Parse parses data; path only names it in errors.
+func Parse(path string, data []byte) (*File, error) {
+	file := &File{path: path, values: map[string]Value{}}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, &Error{Path: path, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+	}
+	if doc.Kind == 0 || len(doc.Content) == 0 {
+		return file, nil
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return file, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, file.errorAt(root, "want key: value pairs")
+	}
+	if err := file.walk("", root); err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+func (f *File) errorAt(n *yaml.Node, format string, args ...any) error {
+	return &Error{Path: f.path, Line: n.Line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// walk flattens a mapping into dotted paths.
+func (f *File) walk(prefix string, m *yaml.Node) error {
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		key, val := m.Content[i], m.Content[i+1]
+		path := key.Value
+		if prefix != "" {
+			path = prefix + "." + key.Value
+		}
+		if path == "rules" {
+			if err := f.decodeRules(val); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := f.add(path, key, val); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *File) add(path string, key, val *yaml.Node) error {
+	if _, ok := f.values[path]; ok {
+		return f.errorAt(key, "%s is given twice", path)
+	}
+	switch val.Kind {
+	case yaml.MappingNode:
+		return f.walk(path, val)
+	case yaml.ScalarNode:
+		if val.Tag != "!!null" {
+			f.set(path, val.Value, key.Line)
+		}
+		return nil
+	case yaml.SequenceNode:
+		parts := make([]string, 0, len(val.Content))
+		for _, c := range val.Content {
+			if c.Kind != yaml.ScalarNode {
+				return f.errorAt(c, "%s: want a list of plain values", path)
+			}
+			parts = append(parts, c.Value)
+		}
+		f.set(path, strings.Join(parts, ","), key.Line)
+		return nil
+	}
+	return f.errorAt(val, "%s: aliases are not supported", path)
+}
+
+func (f *File) set(path, text string, line int) {
+	f.values[path] = Value{Text: text, Line: line}
+	f.order = append(f.order, path)
+}
+
+// Lookup returns the value at a dotted path.
+func (f *File) Lookup(path string) (Value, bool) {
+	if f == nil {
+		return Value{}, false
+	}
+	v, ok := f.values[path]
+	return v, ok
+}
+
+// Path returns the name the file was read from.
+func (f *File) Path() string { return f.path }
+
+// Rules returns the rules in the order of the file.
+func (f *File) Rules() []Rule {
+	if f == nil {
+		return nil
+	}
+	return f.rules
+}
+
+// CheckKeys refuses keys that are not in known, which holds dotted paths. All
+// mistakes are reported, joined, in the order of the file.
+func (f *File) CheckKeys(known []string) error {
+	set := make(map[string]bool, len(known))
+	for _, k := range known {
+		set[k] = true
+	}
+	var errs []error
+	for _, path := range f.order {
+		if set[path] {
+			continue
+		}
+		msg := fmt.Sprintf("unknown key %q", path)
+		if near := nearest(path, known); near != "" {
+			msg += fmt.Sprintf(", did you mean %q?", near)
+		}
+		errs = append(errs, &Error{Path: f.path, Line: f.values[path].Line, Msg: msg})
+	}
+	return errors.Join(errs...)
+}

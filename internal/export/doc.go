@@ -1,0 +1,8 @@
+// Package export serves snapshots over HTTP: Prometheus metrics at /metrics
+// and the report at /api/v1/hotkeys.
+//
+// Everything is made from one immutable snapshot per request: a scrape never
+// mixes two moments and never holds the capture loop up. Per-key series exist
+// for the keys of that snapshot only, so a key that leaves the list is gone at
+// the next scrape, and there are at most as many as --top allows.
+package export

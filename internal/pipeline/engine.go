@@ -1,0 +1,200 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotsniff/hotsniff/capture"
+	"github.com/hotsniff/hotsniff/resp"
+	"github.com/hotsniff/hotsniff/topk"
+)
+
+// TickEvery is the packet time between two snapshots: the detector's fast
+// window is evaluated as often.
+const TickEvery = 250 * time.Millisecond
+
+// MaxPorts bounds the server ports that are followed at once: 32 detectors of
+// 2 MB fit the memory that hotsniff promises to stay in.
+const MaxPorts = 32
+
+// pollEvery is how many packets go by between two looks at the context: a
+// look costs more than a packet.
+const pollEvery = 4096
+
+// Config says what an Engine does. The zero value of a field is its default.
+type Config struct {
+	Ports    *capture.PortSet // server ports, default 6379
+	Detector topk.Config
+	Commands []resp.Row // added to the table of commands
+	Top      int        // keys in a snapshot, default 20; AllKeys for every one
+	Whole    bool       // count the whole input as one window, exactly (files)
+	// OnEvents is called on the goroutine of Run, at ticks at which the hot
+	// list changed. The slice is valid during the call.
+	OnEvents func([]Event)
+}
+
+// AllKeys as Config.Top puts every counted key into the snapshots.
+const AllKeys = math.MaxInt32
+
+// Event is one change of the hot list of a port.
+type Event struct {
+	topk.Event
+	Port uint16
+}
+
+// Engine is the whole path from packets to snapshots.
+type Engine struct {
+	cfg     Config
+	src     capture.Source
+	asm     *capture.Assembler[conn]
+	dec     *resp.Decoder
+	clock   clock
+	pkt     capture.Packet
+	seg     capture.Segment
+	req     resp.Request
+	access  topk.Access
+	ports   [1 << 16]*port // by server port; nil until its first request
+	active  []*port
+	refused uint64 // requests to ports beyond MaxPorts
+
+	verdicts [capture.NumVerdicts]uint64
+	started  int64 // time of the first packet, 0 before
+	nextTick int64
+	events   []topk.Event
+	listed   []Event
+	latest   atomic.Pointer[Snapshot]
+
+	commandNames []string
+	random       uint32 // xorshift state, see rand
+}
+
+// New returns an Engine that reads src. The caller closes src.
+func New(cfg Config, src capture.Source) (*Engine, error) {
+	if cfg.Top == 0 {
+		cfg.Top = 20
+	}
+	if cfg.Ports == nil {
+		ports, err := capture.ParsePorts("6379")
+		if err != nil {
+			return nil, err
+		}
+		cfg.Ports = ports
+	}
+	e := &Engine{cfg: cfg, src: src, random: 1}
+	e.dec = resp.NewDecoder(resp.Config{Extra: cfg.Commands})
+	for id := range e.dec.NumCommands() {
+		e.commandNames = append(e.commandNames, e.dec.CommandName(resp.CommandID(id)))
+	}
+	e.asm = capture.NewAssembler[conn](capture.AssemblerConfig{Ports: cfg.Ports}, e)
+	return e, nil
+}
+
+// Run reads packets until the source ends, fails, or ctx ends. The end of the
+// source and of ctx are no errors. Damage in one of several files is returned
+// joined at the end: what could be read is counted all the same.
+func (e *Engine) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { e.src.Stop() })
+	defer stop()
+	var damage []error
+	for n := 1; ; n++ {
+		err := e.src.Next(&e.pkt)
+		if err == nil {
+			e.packet()
+		} else if !e.survive(err, &damage) {
+			break
+		}
+		if n%pollEvery == 0 && e.cfg.Whole && ctx.Err() != nil {
+			break
+		}
+	}
+	e.finish()
+	return errors.Join(damage...)
+}
+
+// survive handles what Next returned beside a packet; false ends the loop.
+func (e *Engine) survive(err error, damage *[]error) bool {
+	if errors.Is(err, capture.ErrTimeout) {
+		e.advance(e.clock.follow(e.pkt.T))
+		return true
+	}
+	if errors.Is(err, io.EOF) {
+		return false
+	}
+	*damage = append(*damage, err)
+	var file *capture.FileError
+	return errors.As(err, &file)
+}
+
+// packet takes the packet in hand through the whole path.
+func (e *Engine) packet() {
+	t := e.clock.follow(e.pkt.T)
+	e.pkt.T = t
+	if t >= e.nextTick {
+		e.advance(t)
+	}
+	v := capture.Decode(&e.pkt, &e.seg)
+	e.verdicts[v]++
+	if v == capture.Decoded {
+		e.asm.Add(&e.seg)
+	}
+}
+
+// advance does what is due at ticks.
+func (e *Engine) advance(t int64) {
+	if e.started == 0 {
+		e.started = t
+	} else if t < e.nextTick {
+		return
+	}
+	e.nextTick = t - t%int64(TickEvery) + int64(TickEvery)
+	e.asm.Tick(t)
+	e.tickPorts(t)
+	if !e.cfg.Whole {
+		e.latest.Store(e.snapshot(t))
+	}
+}
+
+// tickPorts evaluates the windows and hands list changes on.
+func (e *Engine) tickPorts(t int64) {
+	e.listed = e.listed[:0]
+	for _, p := range e.active {
+		if p.detector == nil {
+			continue
+		}
+		p.history.rotate(t)
+		p.detector.Advance(t)
+		e.events = p.detector.Events(e.events[:0])
+		for _, ev := range e.events {
+			e.listed = append(e.listed, Event{Event: ev, Port: p.number})
+		}
+	}
+	if len(e.listed) > 0 && e.cfg.OnEvents != nil {
+		e.cfg.OnEvents(e.listed)
+	}
+}
+
+// finish delivers what is still buffered and stores the last snapshot.
+func (e *Engine) finish() {
+	t := e.clock.now
+	e.asm.Flush(t)
+	e.tickPorts(t)
+	e.latest.Store(e.snapshot(t))
+}
+
+// rand returns the next of a fixed sequence of random numbers (xorshift): a
+// replay of a file must give the same answer.
+func (e *Engine) rand() uint32 {
+	x := e.random
+	x ^= x << 13
+	x ^= x >> 17
+	x ^= x << 5
+	e.random = x
+	return x
+}
+
+// Latest returns the newest snapshot, nil before the first one. Any goroutine.
+func (e *Engine) Latest() *Snapshot { return e.latest.Load() }

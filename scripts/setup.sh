@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what building, testing and the demo need on Debian and Ubuntu, and
+# nothing that is already there. Prints nothing when there is nothing to do.
+set -euo pipefail
+
+want=()
+[ -e /usr/include/pcap/pcap.h ] || want+=(libpcap-dev)
+command -v gcc >/dev/null || want+=(gcc libc6-dev)
+command -v redis-server >/dev/null || [ -x /usr/bin/redis-server ] || want+=(redis-server)
+command -v redis-benchmark >/dev/null || want+=(redis-tools)
+command -v tcpdump >/dev/null || [ -x /usr/bin/tcpdump ] || want+=(tcpdump)
+command -v ip >/dev/null || [ -x /sbin/ip ] || want+=(iproute2)
+[ "${#want[@]}" -gt 0 ] || exit 0
+
+sudo=""
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "setup.sh: not root and no sudo: install ${want[*]} yourself" >&2; exit 1; }
+  sudo=sudo
+fi
+command -v apt-get >/dev/null || { echo "setup.sh: no apt-get: install ${want[*]} (or what they are called here) yourself" >&2; exit 1; }
+
+echo "installing ${want[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+# Debian starts redis-server on installation; a machine that builds hotsniff
+# need not run one, and the tests start their own. An existing policy stays.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' | $sudo tee "$policy" >/dev/null
+  $sudo chmod 755 "$policy"
+  trap '$sudo rm -f "$policy"' EXIT
+fi
+$sudo apt-get update -qq
+$sudo apt-get install -y -qq --no-install-recommends "${want[@]}" >/dev/null

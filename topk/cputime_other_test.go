@@ -1,0 +1,5 @@
+//go:build !unix
+
+package topk
+
+func cpuNanos() float64 { return 0 }
