@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -289,7 +290,7 @@ func TestAssemblerAgreesWithTcpassembly(t *testing.T) {
 func describe(spans []span) string {
 	var out bytes.Buffer
 	for _, sp := range spans {
-		fmt.Fprintf(&out, "[gap %d, %d bytes %x] ", sp.gap, len(sp.b), sp.b[:min(len(sp.b), 8)])
+		fmt.Fprintf(&out, "[gap %d, %d bytes %x, sum %x] ", sp.gap, len(sp.b), sp.b[:min(len(sp.b), 8)], crc32.ChecksumIEEE(sp.b))
 	}
 	return out.String()
 }

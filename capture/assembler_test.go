@@ -11,7 +11,7 @@ import (
 type flowState struct {
 	id    uint64
 	bytes int64
-	pad   uint64
+	_     uint64
 }
 
 // recorder writes down every call as one word or phrase.
