@@ -477,6 +477,18 @@ func TestAssemblerSteps(t *testing.T) {
 	}
 }
 
+// TestDocExample is the example of the package documentation.
+func TestDocExample(t *testing.T) {
+	a, r := newRecorded(AssemblerConfig{})
+	runSteps(t, a, r, []step{
+		{seg: syn(99)},
+		{seg: fromClient(100, 1, "*1\r\n"), want: "open1 syn=true; data1 *1\r\n turn"},
+		{seg: fromClient(108, 1, "PING\r\n")},
+		{seg: fromClient(104, 1, "$4\r\nPING\r\n"), want: "data1 $4\r\n; data1 PING\r\n"},
+		{seg: fromClient(114, 1, "", FlagFIN), want: "end1 fin"},
+	})
+}
+
 func TestAssemblerStopsRepliesOnRequest(t *testing.T) {
 	a, r := newRecorded(AssemblerConfig{})
 	r.wantReply = false
