@@ -157,6 +157,10 @@ type Assembler[S any] struct {
 
 // NewAssembler returns an Assembler that reports to stream.
 func NewAssembler[S any](cfg AssemblerConfig, stream Stream[S]) *Assembler[S] {
+	return newAssembler(cfg, stream, embryoSets)
+}
+
+func newAssembler[S any](cfg AssemblerConfig, stream Stream[S], embryoSets int) *Assembler[S] {
 	a := &Assembler[S]{ports: cfg.Ports, stream: stream, keys: newHashKeys(cfg.Seed)}
 	if a.ports == nil {
 		a.ports, _ = ParsePorts("6379")
@@ -177,7 +181,7 @@ func NewAssembler[S any](cfg AssemblerConfig, stream Stream[S]) *Assembler[S] {
 	}
 	const longestIdle = 8 * time.Hour // flow.seen wraps later
 	a.idleUnits = int16(max(min(idle, longestIdle)>>flowClock, 1))
-	a.embryos.init()
+	a.embryos.init(embryoSets)
 	return a
 }
 

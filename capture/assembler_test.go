@@ -11,7 +11,7 @@ import (
 type flowState struct {
 	id    uint64
 	bytes int64
-	pad   uint64
+	_     uint64
 }
 
 // recorder writes down every call as one word or phrase.
@@ -475,6 +475,18 @@ func TestAssemblerSteps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDocExample is the example of the package documentation.
+func TestDocExample(t *testing.T) {
+	a, r := newRecorded(AssemblerConfig{})
+	runSteps(t, a, r, []step{
+		{seg: syn(99)},
+		{seg: fromClient(100, 1, "*1\r\n"), want: "open1 syn=true; data1 *1\r\n turn"},
+		{seg: fromClient(108, 1, "PING\r\n")},
+		{seg: fromClient(104, 1, "$4\r\nPING\r\n"), want: "data1 $4\r\n; data1 PING\r\n"},
+		{seg: fromClient(114, 1, "", FlagFIN), want: "end1 fin"},
+	})
 }
 
 func TestAssemblerStopsRepliesOnRequest(t *testing.T) {

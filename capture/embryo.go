@@ -22,10 +22,11 @@ const (
 	embryoSets = 4096
 )
 
-func (t *embryoTable) init() { t.sets = make([][embryoWays]embryo, embryoSets) }
+// init makes the table; sets is a power of two.
+func (t *embryoTable) init(sets int) { t.sets = make([][embryoWays]embryo, sets) }
 
 func (t *embryoTable) set(hash uint64) *[embryoWays]embryo {
-	return &t.sets[hash%embryoSets]
+	return &t.sets[hash&uint64(len(t.sets)-1)]
 }
 
 func (t *embryoTable) find(hash uint64) *embryo {

@@ -15,12 +15,10 @@ const (
 	// default snap length is 256 KiB and Linux BIG TCP frames stop at 512 KiB;
 	// a larger length is a damaged file and must not allocate.
 	maxRecord = 1 << 20
-	// maxRecordHeader is the most that stands before packet bytes: 28 bytes
-	// in pcapng, 24 in the pcap variants.
-	maxRecordHeader = 64
 	// oneFileBuffer is the read buffer of a single file: large enough that a
 	// system call is shared by thousands of packets, small enough for the L2
-	// cache. It grows to maxRecord only when that many bytes really arrive.
+	// cache. It doubles when a record does not fit and so many bytes really
+	// arrived, to 2 MiB at most.
 	oneFileBuffer = 256 << 10
 	// manyFilesBuffer is the same when several files are merged; 256 files
 	// then take 16 MiB.
@@ -104,8 +102,8 @@ func (f *fileReader) next(p *Packet) error {
 // offset is the position in the file of the first unread byte.
 func (f *fileReader) offset() int64 { return f.base + int64(f.lo) }
 
-// peek returns the next n bytes without consuming them, n <= maxRecord +
-// maxRecordHeader. It returns io.EOF when the file ends right here, and a
+// peek returns the next n bytes without consuming them; n is at most maxRecord
+// and a header. It returns io.EOF when the file ends right here, and a
 // FileError when it ends before n bytes.
 func (f *fileReader) peek(n int) ([]byte, error) {
 	if f.hi-f.lo < n {

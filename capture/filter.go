@@ -38,10 +38,6 @@ func outboundFilter(expression string) string {
 	return "(outbound or src net 127.0.0.0/8 or src host ::1) and (" + expression + ")"
 }
 
-// inboundFilter is the fallback when the kernel cannot be told to leave
-// outgoing packets out of the capture.
-func inboundFilter(expression string) string { return "inbound and (" + expression + ")" }
-
 // plainArms are the arms for packets without tags. tcp[...] never matches IPv6
 // and ip[2:2] is an IPv4 length, so each family needs its own.
 //

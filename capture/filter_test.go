@@ -3,6 +3,7 @@
 package capture
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/gopacket"
@@ -165,3 +166,5 @@ func TestFilterAgreesWithDecode(t *testing.T) {
 		src.Close()
 	}
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -57,24 +57,3 @@ const (
 	// the reader. Immediate mode costs 2 to 5 times the CPU a packet.
 	DefaultTimeout = 100 * time.Millisecond
 )
-
-// withDefaults fills in the zero fields.
-func (c LiveConfig) withDefaults() LiveConfig {
-	if c.Interface == "" {
-		c.Interface = "any"
-	}
-	if c.Ports == nil {
-		c.Ports, _ = ParsePorts("6379")
-	}
-	if c.RingBytes <= 0 {
-		c.RingBytes = DefaultRingBytes
-	}
-	if c.Snaplen <= 0 {
-		c.Snaplen = DefaultSnaplen
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
-	}
-	c.Timeout = max(c.Timeout, time.Millisecond) // libpcap counts in milliseconds, and 0 would block for ever
-	return c
-}

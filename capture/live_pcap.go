@@ -74,6 +74,27 @@ func OpenLive(cfg LiveConfig) (Source, error) {
 	return l, nil
 }
 
+// withDefaults fills in the zero fields.
+func (c LiveConfig) withDefaults() LiveConfig {
+	if c.Interface == "" {
+		c.Interface = "any"
+	}
+	if c.Ports == nil {
+		c.Ports, _ = ParsePorts("6379")
+	}
+	if c.RingBytes <= 0 {
+		c.RingBytes = DefaultRingBytes
+	}
+	if c.Snaplen <= 0 {
+		c.Snaplen = DefaultSnaplen
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = DefaultTimeout
+	}
+	c.Timeout = max(c.Timeout, time.Millisecond) // libpcap counts in milliseconds, and 0 would block for ever
+	return c
+}
+
 // activate opens the device and installs the filter, once and before anything
 // is read: replacing it later loses packets without counting them.
 func activate(cfg LiveConfig) (*pcap.Handle, error) {
@@ -107,6 +128,10 @@ func activate(cfg LiveConfig) (*pcap.Handle, error) {
 	}
 	return handle, nil
 }
+
+// inboundFilter is the fallback when the kernel cannot be told to leave
+// outgoing packets out of the capture.
+func inboundFilter(expression string) string { return "inbound and (" + expression + ")" }
 
 // setFilter installs the filter and restricts the capture to the direction that
 // is wanted, in the cheapest way that the system offers.
