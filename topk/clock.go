@@ -69,13 +69,14 @@ func (d *Detector) closeTicks(t int64) int64 {
 			t -= d.cut(t - end)
 			continue
 		}
-		d.tick++
 		d.closeTick(end)
 	}
 }
 
+// closeTick evaluates the windows as they are at the end of the tick, then opens
+// the next tick, slice and second.
 func (d *Detector) closeTick(end int64) {
-	second := d.tick%ticksPerSec == 0
+	second := (d.tick+1)%ticksPerSec == 0
 	if end > d.now {
 		d.now = end
 	}
@@ -85,7 +86,7 @@ func (d *Detector) closeTick(end int64) {
 	if second {
 		d.evaluateSlow(end)
 	}
-	if d.tick%ticksPerSlice != 0 {
+	if d.tick++; d.tick%ticksPerSlice != 0 {
 		return
 	}
 	// A slice or second without accesses changes no rank.

@@ -226,6 +226,20 @@ func TestTheFastSnapshotHasFiveSeconds(t *testing.T) {
 	}
 }
 
+func TestTheRateOfAnEventIsThatOfItsWindow(t *testing.T) {
+	f := newFeeder(Config{FastRate: 1e9}) // the slow window decides
+	for i := range int64(1000) {
+		f.add(t0+i*second/10, 1)
+	}
+	ev := f.drain()
+	if len(ev) != 1 || ev[0].Rate < 9.9 || ev[0].Rate > 10.1 {
+		t.Fatalf("events %+v; want one with 10 accesses/s", ev)
+	}
+	if k := keyOf(t, f.d.Snapshot(), "key:1"); k.Rate < 9.9 || k.Rate > 10.1 {
+		t.Errorf("rate %v; want 10", k.Rate)
+	}
+}
+
 func TestReplayGivesIdenticalSnapshotsAndEvents(t *testing.T) {
 	run := func() string {
 		f := newFeeder(Config{Seed: 7})

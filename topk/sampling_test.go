@@ -129,7 +129,7 @@ func coverage(seed uint64, every func(rng *rand.Rand, s int) int) (covered [2]bo
 func TestIntervalsCoverTheTruthAtTheirNominalLevel(t *testing.T) {
 	runs := 1000
 	if raceEnabled {
-		runs = 50
+		runs = 20
 	}
 	for _, c := range []struct {
 		name  string
