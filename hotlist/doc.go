@@ -18,6 +18,13 @@
 //
 // docs/PROTOCOL.md describes it for other languages.
 //
+// Which of them to use: Cache where a function loads a value, Hook where an
+// existing client shall serve hot keys with no change to its callers, Replicate
+// for keys that are read more than one node can serve or whose values are too
+// large to keep, Aggregate for counters that are written all the time, Limit
+// for a client that runs wild. All of them act on listed keys only, let go when
+// a key leaves the list, and pass everything else through.
+//
 // # Ownership and concurrency
 //
 // A List and everything in it is never changed once it was decoded or handed
@@ -33,8 +40,11 @@
 //   - a message is at most MaxListBytes and names at most MaxKeys keys of at
 //     most MaxKeyBytes each; a message beyond that is refused as a whole;
 //   - numbers outside their range are brought to the nearest end of it;
+//   - lists are merged at most every 20 ms, whatever the number of messages;
 //   - a watcher follows at most MaxNodes nodes and keeps at most
 //     MaxWatchBytes of lists; lists of further nodes are refused;
+//   - Cache and Hook hold at most so many entries and bytes (1,000 and 64 MiB);
+//     the least used ones go first;
 //   - a list that nobody renews is dropped after its ttl.
 //
 // The package depends on the standard library and go-redis (and otter, x/time
