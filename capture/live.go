@@ -50,9 +50,10 @@ const (
 	// DefaultRingBytes rides out a stall of 100 ms at 500,000 packets a second
 	// without a drop (measured; 8 MiB loses 1 %).
 	DefaultRingBytes = 32 << 20
-	// DefaultSnaplen holds every command header and key prefix that counts, and
-	// keeps large values out of the ring.
-	DefaultSnaplen = 512
+	// DefaultSnaplen holds a pipeline of 400 small requests in one frame and
+	// keeps most of large values out of the ring. At 512 bytes 31 % of the
+	// requests of a load of pipelines of 16 were cut off, unseen.
+	DefaultSnaplen = 16 << 10
 	// DefaultTimeout is how long the kernel collects packets before it wakes
 	// the reader. Immediate mode costs 2 to 5 times the CPU a packet.
 	DefaultTimeout = 100 * time.Millisecond

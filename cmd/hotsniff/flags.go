@@ -107,7 +107,7 @@ type captureFlags struct {
 	Interface string        `default:"any" help:"Network interface, or any for all."`
 	Direction string        `name:"capture.direction" default:"in" enum:"in,out,both" help:"Which requests to see: those that arrive (in: on a Redis host), those that leave (out: on an application host), or both (${enum})."`
 	Ring      int           `name:"capture.ring" default:"33554432" help:"Size of the kernel's ring in bytes."`
-	Snaplen   int           `name:"capture.snaplen" default:"512" help:"Bytes captured of each packet."`
+	Snaplen   int           `name:"capture.snaplen" default:"16384" help:"Bytes captured of each packet. Requests of a pipeline beyond it are not seen."`
 	Timeout   time.Duration `name:"capture.timeout" default:"100ms" help:"Longest wait before packets are handed over."`
 }
 

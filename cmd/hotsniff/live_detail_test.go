@@ -145,3 +145,27 @@ func TestClientsAreToldApart(t *testing.T) {
 		t.Errorf("got %d clients, top %+v; want %d, 127.0.1.20 with 0.43", k.Clients, k.TopClient, clients)
 	}
 }
+
+// TestDefaultSnapLengthHoldsPipelines: with 512 bytes a third of the requests
+// in pipelines of 16 was cut off.
+func TestDefaultSnapLengthHoldsPipelines(t *testing.T) {
+	redis := live(t)
+	p := startDaemon(t, redis.Port, "--interface", "lo")
+	c, in := dial(t, redis.Addr())
+	const depth, rounds = 200, 20
+	var batch []byte
+	for i := range depth {
+		batch = append(batch, testkit.AppendCommand(nil, "SET", fmt.Sprintf("pipelined:%03d", i), "some value")...)
+	}
+	for range rounds {
+		if _, err := c.Write(batch); err != nil {
+			t.Fatal(err)
+		}
+		for range depth {
+			if _, err := in.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	eventually(t, "every request of the pipelines is counted", func() bool { return p.report(t).Requests >= depth*rounds })
+}

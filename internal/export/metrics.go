@@ -58,6 +58,7 @@ var (
 	gaps           = counter("gaps_total", "Holes in connections: bytes that were not captured.")
 	resyncs        = counter("resyncs_total", "Connections whose requests were found without their start.")
 	decodeErrors   = counter("decode_errors_total", "Packets and connections that could not be decoded.", "reason")
+	cutSegments    = counter("cut_segments_total", "Segments of clients longer than the snap length: the rest was not seen.")
 	skippedBytes   = counter("skipped_bytes_total", "Bytes of clients that were not decoded: out of sync, or after an error.")
 	resyncsRefused = counter("resyncs_refused_total", "Times that what might have been a request was refused, to invent no key.")
 	otherProtocols = counter("other_protocols_total", "Connections that carry no client requests, and PROXY headers that were skipped.", "protocol")
@@ -121,6 +122,7 @@ func (e emitter) capture(s *pipeline.Snapshot) {
 	e.send(gaps, float64(s.Assembler.Gaps))
 	e.send(resyncs, float64(s.Decoder.Resyncs))
 	e.send(resyncsRefused, float64(s.Decoder.ResyncsRefused))
+	e.send(cutSegments, float64(s.Assembler.Cuts))
 	e.send(skippedBytes, float64(s.Decoder.SkippedBytes))
 	for protocol, n := range s.OtherProtocols() {
 		e.send(otherProtocols, float64(n), protocol)

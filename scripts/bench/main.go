@@ -79,7 +79,7 @@ func (r *recording) record(path string) (port string, err error) {
 	}
 	defer redis.Stop()
 	port = strconv.Itoa(redis.Port)
-	dump := exec.Command("tcpdump", "-i", "lo", "-B", "262144", "-s", "256", "-w", path, "tcp", "port", port)
+	dump := exec.Command("tcpdump", "-i", "lo", "-B", "262144", "-s", "0", "-w", path, "tcp", "port", port)
 	var log bytes.Buffer
 	dump.Stderr = &log
 	if err := dump.Start(); err != nil {
