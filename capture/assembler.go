@@ -129,7 +129,7 @@ type AssemblerStats struct {
 	Cuts          uint64 // segments cut by the snap length
 	CutBytes      uint64
 	Duplicates    uint64 // segments that brought nothing new
-	DuplicateByte uint64 // bytes that came again
+	DuplicateBytes uint64 // bytes that came again
 	OutOfOrder    uint64 // segments that came early
 	Buffered      int    // pages in use now
 	BufferedBytes int    // the memory of these pages
