@@ -114,27 +114,27 @@ const (
 
 // AssemblerStats are plain counters, written by the goroutine of the Assembler.
 type AssemblerStats struct {
-	Flows         int // open flows
-	Entries       int // flow table entries in use, closed flows included
-	Segments      uint64
-	Syns          uint64 // SYNs of clients, duplicates included
-	OtherPort     uint64 // segments of no configured port
-	Oversized     uint64 // segments longer than any frame, dropped
-	Opened        uint64 // flows
-	OpenedSyn     uint64 // of these, seen from their start
-	Ended         [NumEndReasons]uint64
-	ClientBytes   uint64 // delivered by Data
-	Gaps          uint64 // holes given up
-	GapBytes      uint64
-	Cuts          uint64 // segments cut by the snap length
-	CutBytes      uint64
-	Duplicates    uint64 // segments that brought nothing new
-	DuplicateByte uint64 // bytes that came again
-	OutOfOrder    uint64 // segments that came early
-	Buffered      int    // pages in use now
-	BufferedBytes int    // the memory of these pages
-	LimitGaps     uint64 // of Gaps, given up because a buffer limit was reached
-	IgnoredResets uint64 // RSTs outside the window
+	Flows          int // open flows
+	Entries        int // flow table entries in use, closed flows included
+	Segments       uint64
+	Syns           uint64 // SYNs of clients, duplicates included
+	OtherPort      uint64 // segments of no configured port
+	Oversized      uint64 // segments longer than any frame, dropped
+	Opened         uint64 // flows
+	OpenedSyn      uint64 // of these, seen from their start
+	Ended          [NumEndReasons]uint64
+	ClientBytes    uint64 // delivered by Data
+	Gaps           uint64 // holes given up
+	GapBytes       uint64
+	Cuts           uint64 // segments cut by the snap length
+	CutBytes       uint64
+	Duplicates     uint64 // segments that brought nothing new
+	DuplicateBytes uint64 // bytes that came again
+	OutOfOrder     uint64 // segments that came early
+	Buffered       int    // pages in use now
+	BufferedBytes  int    // the memory of these pages
+	LimitGaps      uint64 // of Gaps, given up because a buffer limit was reached
+	IgnoredResets  uint64 // RSTs outside the window
 }
 
 // Assembler puts the client bytes of many connections in order and tells a

@@ -103,12 +103,12 @@ func (a *Assembler[S]) clientData(f *flow[S], p piece) {
 		switch {
 		case int32(behind) >= int32(p.wire):
 			a.stats.Duplicates++
-			a.stats.DuplicateByte += uint64(p.wire)
+			a.stats.DuplicateBytes += uint64(p.wire)
 			return
 		case int32(behind) >= 0:
 			p.turn = behind == 0 && a.opensTurn(f, p.seq, p.ack)
 			if behind > 0 {
-				a.stats.DuplicateByte += uint64(behind)
+				a.stats.DuplicateBytes += uint64(behind)
 				p.cutFront(behind)
 			}
 			a.advance(f, p)
@@ -134,7 +134,7 @@ func (a *Assembler[S]) anchor(f *flow[S], s *Segment, seq, wire uint32) {
 		// before the next byte (RFC 9293 section 3.8.4).
 		f.next++
 		a.stats.Duplicates++
-		a.stats.DuplicateByte++
+		a.stats.DuplicateBytes++
 		return
 	}
 	a.deliver(f, s.Payload, wire, s.Ack, a.opensTurn(f, seq, s.Ack))
@@ -151,7 +151,7 @@ func (a *Assembler[S]) belongs(f *flow[S], seq, wire uint32) bool {
 	}
 	if f.flags&flowClosed != 0 && ahead < 0 && ahead > -seqWindow {
 		a.stats.Duplicates++
-		a.stats.DuplicateByte += uint64(wire)
+		a.stats.DuplicateBytes += uint64(wire)
 		return false
 	}
 	if f.flags&flowClosed != 0 || ahead > seqWindow || ahead < -seqWindow {

@@ -98,7 +98,7 @@ func (a *Assembler[S]) advance(f *flow[S], p piece) {
 			return
 		}
 		over := min(f.next-before, p.wire)
-		a.stats.DuplicateByte += uint64(over)
+		a.stats.DuplicateBytes += uint64(over)
 		p.cutFront(over)
 	}
 	if p.wire > 0 {

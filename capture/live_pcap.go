@@ -55,9 +55,13 @@ type livePcap struct {
 // timeouts. After Close the next Next returns io.EOF, within one read timeout if
 // it is waiting. The handle is released when Next returns io.EOF or a final
 // error, so a reader that wants to leave should Close and call Next once more.
-func OpenLive(cfg LiveConfig) (Source, error) {
+func OpenLive(cfg LiveConfig) (Source, error) { return openLive(cfg, true) }
+
+// openLive is OpenLive; with useSocket false it does without the socket options
+// that not every system has.
+func openLive(cfg LiveConfig, useSocket bool) (Source, error) {
 	cfg = cfg.withDefaults()
-	handle, err := activate(cfg)
+	handle, err := activate(cfg, useSocket)
 	if err != nil {
 		return nil, liveError(cfg.Interface, err)
 	}
@@ -97,7 +101,7 @@ func (c LiveConfig) withDefaults() LiveConfig {
 
 // activate opens the device and installs the filter, once and before anything
 // is read: replacing it later loses packets without counting them.
-func activate(cfg LiveConfig) (*pcap.Handle, error) {
+func activate(cfg LiveConfig, useSocket bool) (*pcap.Handle, error) {
 	openMu.Lock()
 	defer openMu.Unlock()
 	inactive, err := pcap.NewInactiveHandle(cfg.Interface)
@@ -122,7 +126,7 @@ func activate(cfg LiveConfig) (*pcap.Handle, error) {
 	if fdErr == nil {
 		fd, fdErr = newPacketSocket(before)
 	}
-	if err := setFilter(handle, cfg, fd, fdErr == nil); err != nil {
+	if err := setFilter(handle, cfg, fd, useSocket && fdErr == nil); err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("set filter: %w", err)
 	}

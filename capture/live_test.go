@@ -158,6 +158,30 @@ func TestLiveSeesEveryRequestOnce(t *testing.T) {
 	}
 }
 
+// TestLiveWithoutSocketOptions: where the socket cannot be found or has no
+// PACKET_IGNORE_OUTGOING, the filter restricts the direction.
+func TestLiveWithoutSocketOptions(t *testing.T) {
+	needCapture(t)
+	port := startRedis(t)
+	ports, _ := ParsePorts(itoa(port))
+	for _, direction := range []Direction{In, Out} {
+		src, err := openLive(LiveConfig{Ports: ports, Direction: direction, Timeout: 20 * time.Millisecond}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &textStream{}
+		a := NewAssembler[flowState](AssemblerConfig{Ports: ports}, k)
+		drive(t, "127.0.0.1", port, 100)
+		src.Stop()
+		if err := pump(src, a); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(k.text.String(), "key:"); got != 100 || a.Stats().Duplicates != 0 {
+			t.Errorf("%v: %d requests, want 100: %+v", direction, got, *a.Stats())
+		}
+	}
+}
+
 // TestLiveIgnoresOutgoing: the option is set on libpcap's socket and on no
 // other one.
 func TestLiveIgnoresOutgoing(t *testing.T) {
