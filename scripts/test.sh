@@ -5,6 +5,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+caps=$(awk '/^CapEff/ {print $2}' /proc/self/status)
+if (((0x$caps >> 13 & 1) == 0)); then
+  echo "== no CAP_NET_RAW: the live tests (real capture) are skipped; run as root to have them"
+fi
+
 echo "== tests, race detector on"
 go test -race -timeout 20m ./...
 echo "== allocation gates and large runs, race detector off"
