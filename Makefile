@@ -3,9 +3,9 @@
 GO      ?= go
 BIN     := bin/hotsniff
 FUZZTIME ?= 20s
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+RUNS    ?= 10000
 
-.PHONY: build demo test lint fuzz bench generate setup clean
+.PHONY: build demo test lint fuzz simulate bench generate setup clean
 
 build: setup ## build bin/hotsniff
 	$(GO) build -trimpath -o $(BIN) ./cmd/hotsniff
@@ -24,6 +24,9 @@ lint: setup ## gofmt, go vet, staticcheck, generated files
 
 fuzz: setup ## run every fuzz target for FUZZTIME (default 20s) each
 	scripts/fuzz.sh $(FUZZTIME)
+
+simulate: setup ## run RUNS (default 10000) simulated captures and days beside exact oracles
+	HOTSNIFF_SIM_RUNS=$(RUNS) $(GO) test -timeout 6h -count 1 -run Simulate ./topk ./internal/pipeline
 
 bench: build ## measure; see scripts/bench.sh
 	scripts/bench.sh
