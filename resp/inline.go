@@ -64,6 +64,11 @@ func (d *Decoder) beginLine(line []byte) {
 	}
 	d.text = d.text[:0]
 	if argc == 0 {
+		if d.inferred() {
+			// The two bytes behind a value: decoding began inside of it.
+			d.stop(ReasonDesync)
+			return
+		}
 		d.reset() // blank lines are skipped
 		return
 	}
@@ -104,9 +109,10 @@ func (d *Decoder) words(r *Request) bool {
 
 // plausible is the answer to a line of text: on a connection that was joined
 // in the middle anything but a command means that it was joined wrongly.
-func (d *Decoder) plausible() bool {
-	return d.f.cmd != CommandUnknown || (d.c.flags&flagJoined == 0 && d.c.state != stateTrial)
-}
+func (d *Decoder) plausible() bool { return d.f.cmd != CommandUnknown || !d.inferred() }
+
+// inferred reports whether the place where decoding began was inferred.
+func (d *Decoder) inferred() bool { return d.c.flags&flagJoined != 0 || d.c.state == stateTrial }
 
 // nextWord returns the word of an inline command at or behind p, and the index
 // behind it: -1 when there is none. Quotes and escapes are those of the
