@@ -28,6 +28,7 @@ type hold struct {
 	seen    int64 // bytes of the requests of this turn
 	lost    int64 // client bytes of this turn that were not decoded
 	odd     bool  // a command whose replies do not count: SUBSCRIBE, MONITOR
+	blind   bool  // the turn began at the first segment seen: perhaps no turn at all
 	// Over all turns of this trial.
 	allFrames, allReplies int64
 	open                  int8 // how much turns that prove nothing speak for it

@@ -37,6 +37,9 @@ func (d *Decoder) feedUnsure(c *Conn, b []byte, turn bool) {
 		// Nothing speaks against the first segment, so it may open a turn.
 		c.state = stateSearching
 		d.search(c, b, true)
+		if h := d.holds.get(c.trial); h != nil {
+			h.blind = true
+		}
 	case stateSearching, stateLost, stateTrialLost:
 		d.search(c, b, turn)
 	case stateTrial:

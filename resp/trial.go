@@ -35,6 +35,11 @@ func (d *Decoder) turn(c *Conn, b []byte) {
 	inside := d.parts.get(c.part) != nil
 	strict := d.strict(b) || (!inside && d.loose(b))
 	h := d.holds.get(c.trial)
+	if h != nil && h.blind && h.lost > 0 {
+		// Nothing said that its first turn began where we began, and parts of
+		// it are missing that may have spoken against it.
+		d.forget(h)
+	}
 	good := true
 	switch {
 	case inside && !strict:
@@ -126,7 +131,7 @@ func (d *Decoder) ponder(h *hold, replies int64) bool {
 func (h *hold) restart() {
 	h.frames, h.replies, h.acked = 0, 0, 0
 	h.seen, h.lost = 0, 0
-	h.odd = false
+	h.odd, h.blind = false, false
 	h.counter = replies{}
 }
 
@@ -173,6 +178,8 @@ func (d *Decoder) lastVerdict(c *Conn) {
 	diff := h.frames - h.replies
 	good := true
 	switch {
+	case h.blind && h.lost > 0:
+		good = false
 	case c.flags&flagReplies == 0:
 		// The last replies are never acknowledged by a request.
 		good = h.acked == 0 || h.acked >= h.frames*minReply
