@@ -10,6 +10,8 @@ command -v redis-server >/dev/null || [ -x /usr/bin/redis-server ] || want+=(red
 command -v redis-benchmark >/dev/null || want+=(redis-tools)
 command -v tcpdump >/dev/null || [ -x /usr/bin/tcpdump ] || want+=(tcpdump)
 command -v ip >/dev/null || [ -x /sbin/ip ] || want+=(iproute2)
+# promtool and a server for the tests of rules and dashboard.
+command -v promtool >/dev/null || want+=(prometheus)
 [ "${#want[@]}" -gt 0 ] || exit 0
 
 sudo=""
@@ -21,7 +23,7 @@ command -v apt-get >/dev/null || { echo "setup.sh: no apt-get: install ${want[*]
 
 echo "installing ${want[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
-# Debian starts redis-server on installation; a machine that builds hotsniff
+# Debian starts redis-server and prometheus on installation; a machine that builds hotsniff
 # need not run one, and the tests start their own. An existing policy stays.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then

@@ -258,6 +258,14 @@ func checkMetrics(t *testing.T, p *daemonProcess, port int) {
 func TestRunStopsOnSIGINT(t *testing.T) {
 	redis := live(t)
 	p := startDaemon(t, redis.Port)
+	eventually(t, "it is ready", func() bool { _, err := p.get("/-/ready"); return err == nil })
+	if _, err := p.get("/-/healthy"); err != nil {
+		t.Error("healthy: ", err)
+	}
+	status, err := p.get("/api/v1/status")
+	if err != nil || !strings.Contains(status, `"name": "any"`) || !strings.Contains(status, `"interface": "any"`) || strings.Contains(status, `"help"`) {
+		t.Errorf("status: %v in %s", err, status)
+	}
 	if took, err := p.stop(t, os.Interrupt); err != nil || took > 2*time.Second {
 		t.Errorf("stopped with %v after %v; want 0 within 2 s\n%s", err, took, p.logText())
 	}

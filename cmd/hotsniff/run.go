@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
-	"time"
 
+	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotsniff/hotsniff/actions"
@@ -25,8 +25,8 @@ type runCmd struct {
 	detectFlags
 	captureFlags
 	publishFlags
+	webFlags
 	Top       int    `default:"20" help:"Keys in metrics and reports, at most 200."`
-	Listen    string `name:"web.listen-address" default:"127.0.0.1:9379" help:"Address of the metrics and the API."`
 	LogFormat string `name:"log.format" default:"text" enum:"text,json" help:"Format of the log (${enum})."`
 	LogLevel  string `name:"log.level" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged (${enum})."`
 }
@@ -34,17 +34,13 @@ type runCmd struct {
 const (
 	maxTop = 200 // series per metric that a scrape may cost
 
-	// stopTimeout bounds the wait for open HTTP requests at the end: the
-	// daemon promises to be gone within 2 s.
-	stopTimeout = time.Second
-
 	// eventQueue is how many list changes may wait for the log. The capture
 	// loop never waits: what does not fit is counted and said.
 	eventQueue = 1024
 )
 
 // Run implements the command.
-func (c *runCmd) Run(a *app) error {
+func (c *runCmd) Run(a *app, k *kong.Context) error {
 	log := c.logger(a)
 	if c.Top < 1 || c.Top > maxTop {
 		return usageError{fmt.Errorf("--top: want 1 to %d, not %d", maxTop, c.Top)}
@@ -54,17 +50,17 @@ func (c *runCmd) Run(a *app) error {
 		return err
 	}
 	cfg.Top = c.Top
-	listener, err := net.Listen("tcp", c.Listen)
+	listeners, err := c.webFlags.listen()
 	if err != nil {
-		return withHint(err, "choose another address with --web.listen-address")
+		return err
 	}
-	defer listener.Close()
+	defer closeAll(listeners)
 	src, err := capture.OpenLive(c.captureFlags.config(cfg.Ports))
 	if err != nil {
 		return liveHint(err)
 	}
 	defer src.Close()
-	d := &daemon{log: log, listener: listener, events: make(chan []pipeline.Event, eventQueue)}
+	d := &daemon{log: log, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue)}
 	cfg.OnEvents = d.queueEvents
 	cfg.OnPanic = func(v any, stack []byte) {
 		// Neither holds bytes of the wire: a Go stack shows addresses.
@@ -76,9 +72,12 @@ func (c *runCmd) Run(a *app) error {
 	if d.publisher, err = c.publishFlags.publisher(c.node(), log); err != nil {
 		return err
 	}
-	d.handler = export.NewHandler(d.engine.Latest, c.node(), c.Top)
+	d.monitor = export.NewMonitor(d.engine.Latest)
+	d.handler = export.NewHandler(export.Options{Latest: d.engine.Latest, Monitor: d.monitor, Node: c.node(), Top: c.Top,
+		Version: versionText(), Config: shownSettings(k), Pprof: c.Pprof, Log: log})
 	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,
-		"listen", listener.Addr().String(), "version", versionText())
+		"listen", addresses(listeners), "version", versionText())
+	c.webFlags.warnIfOpen(listeners, log)
 	err = d.serve(a.ctx)
 	log.Info("stopped")
 	return err
@@ -90,8 +89,10 @@ type daemon struct {
 	log       *slog.Logger
 	engine    *pipeline.Engine
 	publisher *actions.Publisher // nil: nothing is published
-	listener  net.Listener
+	listeners []net.Listener
+	webConfig string // file of the exporter toolkit, may be empty
 	handler   http.Handler
+	monitor   *export.Monitor
 	events    chan []pipeline.Event
 	lost      atomic.Uint64 // list changes that did not fit the queue
 }
@@ -110,7 +111,8 @@ func (d *daemon) serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.capture(ctx) })
 	g.Go(d.logEvents)
-	g.Go(func() error { return d.web(ctx) })
+	g.Go(func() error { return serveWeb(ctx, d.listeners, d.handler, d.webConfig, d.log) })
+	g.Go(func() error { d.monitor.Watch(ctx); return nil })
 	if d.publisher != nil {
 		g.Go(func() error { return d.publisher.Run(ctx) })
 		g.Go(func() error { feed(ctx, d.engine, d.publisher); return nil })
@@ -135,38 +137,12 @@ func (d *daemon) logEvents() error {
 	for batch := range d.events {
 		for i := range batch {
 			logEvent(d.log, &batch[i])
+			d.monitor.Announced(&batch[i])
 		}
 		if n := d.lost.Swap(0); n > 0 {
 			d.log.Warn("list changes came faster than they could be logged", "not_logged", n)
 		}
 	}
-	return nil
-}
-
-// web serves HTTP and ends the server with the context.
-func (d *daemon) web(ctx context.Context) error {
-	server := &http.Server{
-		Handler:           d.handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
-	}
-	stopped := make(chan struct{})
-	context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
-		defer cancel()
-		if server.Shutdown(stop) != nil {
-			server.Close()
-		}
-	})
-	if err := server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	<-stopped
 	return nil
 }
 

@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/hotsniff/hotsniff/internal/config"
 )
@@ -101,6 +103,9 @@ func (c *checkConfigCmd) Run(a *app) error {
 	}
 	if _, err := daemon.Run.detectFlags.engineConfig(a); err != nil {
 		return errors.New(c.File + ": " + err.Error())
+	}
+	if err := web.Validate(daemon.Run.WebConfig); err != nil {
+		return fmt.Errorf("%s: web.config.file: %w", c.File, err)
 	}
 	_, err = a.out.Write([]byte(c.File + ": ok\n"))
 	return err

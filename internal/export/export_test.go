@@ -23,10 +23,15 @@ func snapshot(keys ...string) *pipeline.Snapshot {
 	return &pipeline.Snapshot{T: 60e9, Started: 1, Ports: []pipeline.PortSnapshot{{Port: 6379, Slow: slow, Fast: slow, Requests: 1000, Accesses: 1000}}}
 }
 
+func options(s *pipeline.Snapshot) Options {
+	latest := func() *pipeline.Snapshot { return s }
+	return Options{Latest: latest, Monitor: NewMonitor(latest), Node: "n", Top: 20, Version: "1.2.3"}
+}
+
 func serve(t *testing.T, s *pipeline.Snapshot, path string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	NewHandler(func() *pipeline.Snapshot { return s }, "n", 20).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	NewHandler(options(s)).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	body, err := io.ReadAll(w.Result().Body)
 	if err != nil {
 		t.Fatal(err)
@@ -36,15 +41,16 @@ func serve(t *testing.T, s *pipeline.Snapshot, path string) (int, string) {
 
 func TestHostileKeysAreLabels(t *testing.T) {
 	long := strings.Repeat("x", 1000)
-	code, body := serve(t, snapshot("plain", "bin\xff\x00", "new\nline", `quote"\`, "emoji😀", "rtl\u202egnp", long, ""), "/metrics")
+	code, body := serve(t, snapshot("plain", "bin\xff\x00", "new\nline", `quote"\`, "emoji😀", "rtl\u202egnp", "שלום", long, ""), "/metrics")
 	if code != 200 {
 		t.Fatalf("got %d: %s", code, body)
 	}
 	for _, want := range []string{
-		`{key="plain",port="6379"} 0.01`, `{key="bin\\xff\x00",port="6379"} 0.01`, `{key="new\nline",port="6379"} 0.01`,
-		`{key="quote\"\\",port="6379"} 0.01`, `{key="emoji😀",port="6379"} 0.01`, `{key="",port="6379"} 0.01`,
+		`{key="plain",port="6379"} 0.01`, `{key="bin\\xff\\x00",port="6379"} 0.01`, `{key="new\\x0aline",port="6379"} 0.01`,
+		`{key="quote\"\\",port="6379"} 0.01`, `{key="emoji😀",port="6379"} 0.01`, `{key="rtl\\u{202e}gnp",port="6379"} 0.01`,
+		`{key="שלום",port="6379"} 0.01`, `{key="\"\"",port="6379"} 0.01`,
 	} {
-		if !strings.Contains(body, "hotsniff_key_share_ratio"+strings.ReplaceAll(want, `\x00`, "\x00")) {
+		if !strings.Contains(body, "hotsniff_key_share_ratio"+want) {
 			t.Errorf("no %s in the metrics", want)
 		}
 	}
@@ -89,7 +95,7 @@ func TestSeriesAreBounded(t *testing.T) {
 }
 
 func TestMetricsPassTheLinter(t *testing.T) {
-	reg := Registry(func() *pipeline.Snapshot { return snapshot("a") }, 20)
+	reg := Registry(options(snapshot("a")))
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +115,10 @@ func TestHotKeysAnswersTheReport(t *testing.T) {
 	}{
 		{"/api/v1/hotkeys", 200, `"schema": "hotsniff.report/v1"`},
 		{"/api/v1/hotkeys?window=5s&top=1", 200, `"key": "a"`},
+		{"/api/v1/hotkeys?port=6379", 200, `"key": "a"`},
+		{"/api/v1/hotkeys?port=1", 200, `"keys": []`},
+		{"/api/v1/hotkeys?port=x", 400, "port"},
+		{"/api/v1/hotkeys?port=65536", 400, "port"},
 		{"/api/v1/hotkeys?top=0", 400, "top"},
 		{"/api/v1/hotkeys?top=x", 400, "top"},
 		{"/api/v1/hotkeys?window=1h", 400, "window"},
@@ -134,7 +144,7 @@ func TestNothingCapturedYetIsNoFailure(t *testing.T) {
 
 func TestStateChangingMethodsAreRefused(t *testing.T) {
 	w := httptest.NewRecorder()
-	NewHandler(func() *pipeline.Snapshot { return nil }, "n", 20).ServeHTTP(w, httptest.NewRequest("POST", "/api/v1/hotkeys", nil))
+	NewHandler(options(nil)).ServeHTTP(w, httptest.NewRequest("POST", "/api/v1/hotkeys", nil))
 	if w.Code != 405 {
 		t.Errorf("POST: got %d; want 405", w.Code)
 	}

@@ -2,7 +2,9 @@ package export
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/pprof"
 	"strconv"
 	"time"
 
@@ -18,37 +20,64 @@ import (
 // maxScrapes bounds concurrent scrapes: each holds a few hundred kilobytes.
 const maxScrapes = 8
 
-// Registry returns a registry with every metric of hotsniff, made from what
-// latest returns (nil: nothing yet), for the top keys of each port.
-func Registry(latest func() *pipeline.Snapshot, top int) *prometheus.Registry {
+// Options are what the HTTP surface is made of. Latest and Monitor are needed.
+type Options struct {
+	Latest  func() *pipeline.Snapshot // nil before the first snapshot
+	Monitor *Monitor                  // over the same snapshots
+	Node    string                    // names this node in reports
+	Top     int                       // keys of a port that get series; the most of keys in a report
+	Version string
+	Config  map[string]string      // what /api/v1/status shows of the configuration; no secrets
+	Extra   []prometheus.Collector // further metrics, of the publisher for example
+	Pprof   bool                   // serve /debug/pprof/, whose dumps hold key names
+	Log     *slog.Logger           // where a failed scrape is told; nil: nowhere
+}
+
+// Registry returns a registry with every metric of hotsniff.
+func Registry(o Options) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
-		&collector{latest, top},
+		&collector{o.Latest, o.Top},
+		o.Monitor,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("hotsniff"),
 	)
+	reg.MustRegister(o.Extra...)
 	return reg
 }
 
-// NewHandler returns the HTTP surface over latest. node names this node in
-// reports, top is the default and the most of keys in one.
-func NewHandler(latest func() *pipeline.Snapshot, node string, top int) http.Handler {
-	reg := Registry(latest, top)
+// NewHandler returns the HTTP surface.
+func NewHandler(o Options) http.Handler {
+	reg := Registry(o)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+	opts := promhttp.HandlerOpts{
 		// A key that cannot be exported must not take the rest along.
 		ErrorHandling:       promhttp.ContinueOnError,
 		Registry:            reg,
 		EnableOpenMetrics:   true,
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             10 * time.Second,
-	}))
-	mux.Handle("GET /api/v1/hotkeys", &hotkeys{latest, node, top})
+	}
+	if o.Log != nil {
+		opts.ErrorLog = slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, opts))
+	mux.Handle("GET /api/v1/hotkeys", &hotkeys{o.Latest, o.Node, o.Top})
+	mux.HandleFunc("GET /api/v1/status", o.serveStatus)
+	mux.HandleFunc("GET /-/healthy", o.serveHealthy)
+	mux.HandleFunc("GET /-/ready", o.serveReady)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintln(w, "hotsniff\n\n/metrics\n/api/v1/hotkeys?top=20&window=60s")
+		fmt.Fprintln(w, "hotsniff\n\n/metrics\n/api/v1/hotkeys?top=20&window=60s&port=6379\n/api/v1/status\n/-/healthy\n/-/ready")
 	})
+	if o.Pprof {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	return secured(mux)
 }
 
@@ -87,6 +116,14 @@ func (h *hotkeys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s == nil {
 		s = &pipeline.Snapshot{} // nothing was captured yet: an empty report
 	}
+	if text := r.URL.Query().Get("port"); text != "" {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || port == 0 {
+			http.Error(w, "port: want 1 to 65535", http.StatusBadRequest)
+			return
+		}
+		s = onePort(s, uint16(port))
+	}
 	var rep *report.Report
 	switch r.URL.Query().Get("window") {
 	case "", "60s":
@@ -99,4 +136,17 @@ func (h *hotkeys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	rep.WriteJSON(w) // an error means that the client went away
+}
+
+// onePort is s with one of its ports only. Snapshots never change, so they may
+// share what they hold.
+func onePort(s *pipeline.Snapshot, port uint16) *pipeline.Snapshot {
+	one := *s
+	one.Ports = nil
+	for i := range s.Ports {
+		if s.Ports[i].Port == port {
+			one.Ports = s.Ports[i : i+1]
+		}
+	}
+	return &one
 }

@@ -12,10 +12,12 @@ import (
 // memory for as long as the series lives.
 const maxLabelBytes = 128
 
-// keyLabel returns key as a label value: valid UTF-8, and where it is long its
-// head with a hash of the whole, so that long keys stay apart.
+// keyLabel returns key as a label value: printable, so that no dashboard shows
+// it reordered or broken up, and where it is long its head with a hash of the
+// whole, so that long keys stay apart. The empty key is "" with the quotes: an
+// empty label is none to Prometheus.
 func keyLabel(key []byte) string {
-	text, _ := report.EscapeKey(key)
+	text := report.PrintableKey(string(key), 0)
 	if len(text) <= maxLabelBytes {
 		return text
 	}

@@ -46,6 +46,9 @@ type PortSnapshot struct {
 
 // CommandName names a command of PortSnapshot.Commands or of a topk key.
 func (s *Snapshot) CommandName(id uint16) string {
+	if len(s.commandNames) == 0 {
+		return "OTHER" // a snapshot that no engine made
+	}
 	if int(id) >= len(s.commandNames) {
 		return s.commandNames[resp.CommandUnknown]
 	}
