@@ -16,17 +16,17 @@ type desc struct {
 	labels     []string
 }
 
-func gauge(name, help string, labels ...string) desc {
+func gauge(name, help string, labels ...string) *desc {
 	return describe(prometheus.GaugeValue, name, help, labels)
 }
 
-func counter(name, help string, labels ...string) desc {
+func counter(name, help string, labels ...string) *desc {
 	return describe(prometheus.CounterValue, name, help, labels)
 }
 
-func describe(kind prometheus.ValueType, name, help string, labels []string) desc {
+func describe(kind prometheus.ValueType, name, help string, labels []string) *desc {
 	name = "hotsniff_" + name
-	return desc{prometheus.NewDesc(name, help, labels, nil), kind, name, help, labels}
+	return &desc{prometheus.NewDesc(name, help, labels, nil), kind, name, help, labels}
 }
 
 var (
@@ -66,8 +66,8 @@ var (
 )
 
 // snapshotMetrics lists what collector sends. A test holds it complete.
-func snapshotMetrics() []desc {
-	return []desc{
+func snapshotMetrics() []*desc {
+	return []*desc{
 		keyShare, keyShareLow, keyRate, keyBytes, keyClients, keyHot, keySince, groupShare, otherShare, hotKeys, distinctKeys,
 		listChanges, listOverflow, requests, accesses, commands, sampleEvery, capturePackets, captureBytes, captureDropped,
 		flows, flowsEvicted, gaps, resyncs, decodeErrors, cutSegments, skippedBytes, resyncsRefused, otherProtocols,

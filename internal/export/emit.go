@@ -38,13 +38,13 @@ func (c *constant) Write(out *dto.Metric) error {
 }
 
 // send sends a metric with the values of its labels in the order of d.
-func (e emitter) send(d desc, value float64, labels ...string) {
+func (e emitter) send(d *desc, value float64, labels ...string) {
 	e.pairs(d, value, pairs(d.labels, labels))
 }
 
 // pairs sends a metric with label pairs sorted by name.
-func (e emitter) pairs(d desc, value float64, pairs []*dto.LabelPair) {
-	e.ch <- &constant{&d, pairs, value}
+func (e emitter) pairs(d *desc, value float64, pairs []*dto.LabelPair) {
+	e.ch <- &constant{d, pairs, value}
 }
 
 // pairs makes label pairs sorted by name. Values are valid UTF-8.

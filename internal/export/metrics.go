@@ -29,9 +29,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	e := emitter{ch, c.top}
 	e.capture(s)
+	var rows []row
 	for i := range s.Ports {
-		e.port(s, &s.Ports[i])
+		rows = e.port(rows, s, &s.Ports[i])
 	}
+	e.keys(rows)
 }
 
 // capture sends what is counted once for the whole process.
@@ -75,8 +77,8 @@ func sampling(s *pipeline.Snapshot) (kernel, event int) {
 	return kernel, event
 }
 
-// port sends the figures of one server port.
-func (e emitter) port(s *pipeline.Snapshot, p *pipeline.PortSnapshot) {
+// port sends the figures of one server port and adds its keys to rows.
+func (e emitter) port(rows []row, s *pipeline.Snapshot, p *pipeline.PortSnapshot) []row {
 	port, t := strconv.Itoa(int(p.Port)), p.Slow
 	e.send(requests, float64(p.Requests), port)
 	e.send(accesses, float64(p.Accesses), port)
@@ -94,5 +96,5 @@ func (e emitter) port(s *pipeline.Snapshot, p *pipeline.PortSnapshot) {
 	for _, g := range t.Groups {
 		e.send(groupShare, g.Share, port, g.Name)
 	}
-	e.keys(port, t)
+	return e.addRows(rows, port, t)
 }

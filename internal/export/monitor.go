@@ -39,7 +39,7 @@ var (
 )
 
 // monitorMetrics lists what Monitor sends beside the histogram.
-func monitorMetrics() []desc { return []desc{cpuRatio, lastReloadOK} }
+func monitorMetrics() []*desc { return []*desc{cpuRatio, lastReloadOK} }
 
 // Monitor watches the capture loop from outside: progress shows in the
 // snapshots, so the loop needs no lock and no call for it. All methods may be
