@@ -32,7 +32,6 @@ type Frame struct {
 type simConn struct {
 	client, server *Flow
 	turns          []simTurn
-	begun          bool // its SYN is in the capture
 }
 
 // simTurn is one pipeline of requests and its answer.
