@@ -85,19 +85,20 @@ func (s *Snapshot) addPort(r *report.Report, p *PortSnapshot, t *topk.Snapshot) 
 	if from := clockTime(t.From); !s.Whole && from.After(r.From) {
 		r.From = from
 	}
+	clients := p.leastClients()
 	for i := range t.Keys {
-		r.Keys = append(r.Keys, s.reportKey(p.Port, &t.Keys[i]))
+		r.Keys = append(r.Keys, s.reportKey(p.Port, &t.Keys[i], clients))
 	}
 }
 
-func (s *Snapshot) reportKey(port uint16, k *topk.KeyStat) report.Key {
+func (s *Snapshot) reportKey(port uint16, k *topk.KeyStat, clients int64) report.Key {
 	out := report.Key{
 		Port: port, State: k.State.String(), Share: k.Share, ShareLow: k.ShareLow, ShareHigh: k.ShareHigh,
 		Accesses: k.Accesses, AccessesError: k.AccessesError, AccessesPerSecond: k.Rate,
 		Reads: k.Reads, Writes: k.Writes, RequestBytes: k.RequestBytes, ReplyBytes: k.ReplyBytes,
 		Clients: uint64(k.Clients), Commands: map[string]uint64{}, Rule: k.Rule, Action: k.Action,
 	}
-	if e, listed := listEntry(actions.AdviceConfig{}, port, k); listed {
+	if e, listed := s.listEntry(actions.AdviceConfig{}, port, k, clients); listed {
 		out.Action = e.Action.String()
 	}
 	out.Key, out.KeyBase64 = report.EscapeKey(k.Key)
