@@ -19,8 +19,8 @@ import (
 const maxScrapes = 8
 
 // Registry returns a registry with every metric of hotsniff, made from what
-// latest returns (nil: nothing yet), for the top keys of each port.
-func Registry(latest func() *pipeline.Snapshot, top int) *prometheus.Registry {
+// latest returns (nil: nothing yet), for the top keys of each port, and extra.
+func Registry(latest func() *pipeline.Snapshot, top int, extra ...prometheus.Collector) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
 		&collector{latest, top},
@@ -28,13 +28,15 @@ func Registry(latest func() *pipeline.Snapshot, top int) *prometheus.Registry {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("hotsniff"),
 	)
+	reg.MustRegister(extra...)
 	return reg
 }
 
 // NewHandler returns the HTTP surface over latest. node names this node in
-// reports, top is the default and the most of keys in one.
-func NewHandler(latest func() *pipeline.Snapshot, node string, top int) http.Handler {
-	reg := Registry(latest, top)
+// reports, top is the default and the most of keys in one, extra are further
+// metrics.
+func NewHandler(latest func() *pipeline.Snapshot, node string, top int, extra ...prometheus.Collector) http.Handler {
+	reg := Registry(latest, top, extra...)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		// A key that cannot be exported must not take the rest along.
