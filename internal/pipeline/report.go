@@ -190,27 +190,11 @@ func clockTime(t int64) time.Time {
 	return time.Unix(0, t).UTC()
 }
 
-// eventLine is one list change as hotsniff.event/v1.
-type eventLine struct {
-	Schema            string    `json:"schema"`
-	At                time.Time `json:"at"`
-	Event             string    `json:"event"`
-	Port              uint16    `json:"port"`
-	Key               string    `json:"key"`
-	KeyBase64         string    `json:"key_base64,omitempty"`
-	Share             float64   `json:"share"`
-	ShareLow          float64   `json:"share_low"`
-	ShareHigh         float64   `json:"share_high"`
-	AccessesPerSecond float64   `json:"accesses_per_second"`
-	WindowSeconds     int       `json:"window_seconds"`
-	Node              string    `json:"node"`
-}
-
-// Report returns the event as a value that marshals to hotsniff.event/v1.
-func (ev *Event) Report(node string) any {
-	line := eventLine{
-		Schema: "hotsniff.event/v1", At: clockTime(ev.T), Event: ev.Kind.String(), Port: ev.Port,
-		Share: ev.Share, ShareLow: ev.ShareLow, ShareHigh: ev.ShareHigh,
+// Report returns the event as it is reported.
+func (ev *Event) Report(node string) *report.Event {
+	line := report.Event{
+		Schema: report.EventSchema, At: clockTime(ev.T), Event: ev.Kind.String(), Port: ev.Port,
+		Share: ev.Share, ShareLow: ev.ShareLow, ShareHigh: &ev.ShareHigh,
 		AccessesPerSecond: ev.Rate, WindowSeconds: ev.WindowSeconds, Node: node,
 	}
 	line.Key, line.KeyBase64 = report.EscapeKey(ev.Key)
