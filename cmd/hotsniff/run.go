@@ -73,10 +73,13 @@ func (c *runCmd) Run(a *app) error {
 	if d.engine, err = pipeline.New(cfg, src); err != nil {
 		return err
 	}
-	if d.publisher, err = c.publishFlags.publisher(c.node(), log); err != nil {
+	if d.publisher, err = c.publishFlags.publisher(c.node(), a.file, log); err != nil {
 		return err
 	}
-	d.handler = export.NewHandler(d.engine.Latest, c.node(), c.Top)
+	if d.publisher == nil { // else feed hands these and those of Redis over
+		d.engine.SetManual(manualEntries(a.file))
+	}
+	d.handler = export.NewHandler(d.engine.Latest, c.node(), c.Top, publishMetrics(d.publisher)...)
 	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,
 		"listen", listener.Addr().String(), "version", versionText())
 	err = d.serve(a.ctx)
