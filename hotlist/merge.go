@@ -20,10 +20,13 @@ const (
 // is never changed.
 type Hot struct {
 	Key   string
-	State State // pinned if any node says so, else hot if any does
+	Port  uint16 // server port at the node with most of the traffic; 0: pinned for any
+	State State  // pinned if any node says so, else hot if any does
 	// Share of the accesses of all nodes: each node's share weighs as much
 	// as its accesses per second.
 	Share float64
+	// ShareLow is the lower confidence bound, weighted as Share; 0 when unknown.
+	ShareLow float64
 	// NodeShare is the largest share at any one node: what saturates.
 	NodeShare         float64
 	AccessesPerSecond float64 // summed over nodes
@@ -184,9 +187,10 @@ func (m *merger) merge() *view {
 		if h.AccessesPerSecond > 0 {
 			h.WriteRatio /= h.AccessesPerSecond
 		}
-		h.Share = h.NodeShare
+		low := h.ShareLow
+		h.Share, h.ShareLow = h.NodeShare, 0
 		if total > 0 {
-			h.Share = min(h.AccessesPerSecond/total, 1)
+			h.Share, h.ShareLow = min(h.AccessesPerSecond/total, 1), min(low/total, 1)
 		}
 		v.list = append(v.list, h)
 	}
@@ -197,7 +201,7 @@ func (m *merger) merge() *view {
 }
 
 // add joins an entry into its key. Until merge is done, WriteRatio holds the
-// writes per second.
+// writes per second and ShareLow the accesses that are sure.
 func (v *view) add(e *Entry, nodeRate float64, best map[string]float64) {
 	rate := e.AccessesPerSecond
 	if rate == 0 {
@@ -214,7 +218,7 @@ func (v *view) add(e *Entry, nodeRate float64, best map[string]float64) {
 	}
 	if h.Nodes == 0 || weight > best[e.Key] {
 		best[e.Key] = weight
-		h.Action, h.Reason, h.Copies = e.Action, e.Reason, e.Copies
+		h.Port, h.Action, h.Reason, h.Copies = e.Port, e.Action, e.Reason, e.Copies
 		h.TTL = time.Duration(e.TTLMs) * time.Millisecond
 	}
 	if stateRank(e.State) > stateRank(h.State) {
@@ -223,6 +227,9 @@ func (v *view) add(e *Entry, nodeRate float64, best map[string]float64) {
 	h.NodeShare = max(h.NodeShare, e.Share)
 	h.AccessesPerSecond += rate
 	h.WriteRatio += e.WriteRatio * rate
+	if e.Share > 0 {
+		h.ShareLow += rate * min(e.ShareLow/e.Share, 1)
+	}
 	h.Clients = max(h.Clients, e.Clients)
 	h.SinceMs = min(h.SinceMs, e.SinceMs)
 	h.Nodes++

@@ -113,15 +113,15 @@ func TestEmptyListTakesTheKeysAwayAtOnce(t *testing.T) {
 func TestNodesAreMergedByTheirRates(t *testing.T) {
 	m := newMerger()
 	m.offer(nodeListOf("a", 1, 1, 9000,
-		Entry{Key: "k", State: StateCooling, Share: 0.1, AccessesPerSecond: 900, WriteRatio: 0.5, Clients: 7, SinceMs: 50, Action: ActionAggregate, Copies: 2},
+		Entry{Key: "k", Port: 6379, State: StateCooling, Share: 0.1, ShareLow: 0.09, AccessesPerSecond: 900, WriteRatio: 0.5, Clients: 7, SinceMs: 50, Action: ActionAggregate, Copies: 2},
 		Entry{Key: "p", State: StatePinned, Action: ActionLimit, Reason: ReasonManual},
 	), 1, false, t0)
 	m.offer(nodeListOf("b", 1, 1, 1000,
-		Entry{Key: "k", State: StateHot, Share: 0.3, WriteRatio: 0, Clients: 3, SinceMs: 20, Action: ActionLocalize, Copies: 4}, // 300/s by its share
+		Entry{Key: "k", Port: 7000, State: StateHot, Share: 0.3, ShareLow: 0.2, WriteRatio: 0, Clients: 3, SinceMs: 20, Action: ActionLocalize, Copies: 4}, // 300/s by its share
 		Entry{Key: "p", State: StateHot, Share: 0.9, AccessesPerSecond: 900, Action: ActionLocalize},
 	), 1, false, t0)
 	want := []*Hot{
-		{Key: "k", State: StateHot, Share: 0.12, NodeShare: 0.3, AccessesPerSecond: 1200, WriteRatio: 0.375, Clients: 7, SinceMs: 20, Nodes: 2, Action: ActionAggregate, TTL: 2 * time.Second, Copies: 2},
+		{Key: "k", Port: 6379, State: StateHot, Share: 0.12, ShareLow: 0.101, NodeShare: 0.3, AccessesPerSecond: 1200, WriteRatio: 0.375, Clients: 7, SinceMs: 20, Nodes: 2, Action: ActionAggregate, TTL: 2 * time.Second, Copies: 2},
 		{Key: "p", State: StatePinned, Share: 0.09, NodeShare: 0.9, AccessesPerSecond: 900, Nodes: 2, Action: ActionLimit, Reason: ReasonManual, TTL: 2 * time.Second},
 	}
 	if d := cmp.Diff(want, m.merge().list, cmpopts.EquateApprox(1e-9, 0), cmpopts.IgnoreUnexported(Hot{})); d != "" {

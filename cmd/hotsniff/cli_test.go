@@ -30,6 +30,8 @@ func TestErrorsAreOneLineWithAHintAndNothingOnStdout(t *testing.T) {
 	badKey := write(t, "bad.yml", "treshold: 1\n")
 	badRule := write(t, "rule.yml", "rules:\n  - prefix: a\n    share: 7\n")
 	badTable := write(t, "table.tsv", "what\n")
+	badPin := write(t, "pin.yml", "pinned:\n  - key: a\n    form: 1\n")
+	nobody := "redis://127.0.0.1:1" // nothing listens at port 1
 	noPcap := write(t, "no.pcap", "this is no capture")
 	for _, c := range []struct {
 		name string
@@ -52,6 +54,26 @@ func TestErrorsAreOneLineWithAHintAndNothingOnStdout(t *testing.T) {
 		{"unknown key in the file", []string{"--config.file", badKey, "version"}, 1, `bad.yml:1: unknown key "treshold", did you mean "threshold"?`},
 		{"check-config unknown key", []string{"check-config", badKey}, 1, `did you mean "threshold"?`},
 		{"check-config bad rule", []string{"check-config", badRule}, 1, "rule.yml:3: rules: share"},
+		{"check-config bad pin", []string{"check-config", badPin}, 1, `pin.yml:3: pinned: unknown field "form", did you mean "from"?`},
+		{"watch without a URL", []string{"watch"}, 2, "--redis-url"},
+		{"watch where no Redis is", []string{"watch", "--redis-url", nobody}, 1, "redis: subscribe: "},
+		{"watch once where no Redis is", []string{"watch", "--once", "--redis-url", nobody}, 1, "redis: subscribe: "},
+		{"watch with a password in the URL", []string{"watch", "--redis-url", "redis://u:S3cret@127.0.0.1:1"}, 2, "must not hold a password"},
+		{"watch with a bad URL", []string{"watch", "--redis-url", "http://127.0.0.1"}, 2, "scheme must be"},
+		{"watch with a bad format", []string{"watch", "--format", "csv", "--redis-url", nobody}, 2, "--format"},
+		{"watch with a missing password file", []string{"watch", "--password-file", "/nonexistent", "--redis-url", nobody}, 2, "password file"},
+		{"a password is no flag", []string{"watch", "--password", "S3cret", "--redis-url", nobody}, 2, "unknown flag --password"},
+		{"pin without a key", []string{"pin", "--redis-url", nobody}, 2, "expected \"<key>\""},
+		{"pin where no Redis is", []string{"pin", "k", "--redis-url", nobody}, 1, "redis: pin: "},
+		{"ban where no Redis is", []string{"ban", "k", "--redis-url", nobody}, 1, "redis: ban: "},
+		{"unpin where no Redis is", []string{"unpin", "k", "--redis-url", nobody}, 1, "redis: unpin: "},
+		{"pin for no time", []string{"pin", "k", "--ttl", "0s", "--redis-url", nobody}, 2, "--ttl"},
+		{"ban for ever", []string{"ban", "k", "--ttl", "100000h", "--redis-url", nobody}, 2, "--ttl"},
+		{"pin from a bad time", []string{"pin", "k", "--from", "tomorrow", "--redis-url", nobody}, 2, "--from"},
+		{"pin with a bad action", []string{"pin", "k", "--action", "burn", "--redis-url", nobody}, 2, "--action"},
+		{"pin with too many copies", []string{"pin", "k", "--copies", "1000", "--redis-url", nobody}, 2, "--copies"},
+		{"pin with bad base64", []string{"pin", "*", "--base64", "--redis-url", nobody}, 2, "base64"},
+		{"ban a key that is too long", []string{"ban", strings.Repeat("k", 1025), "--redis-url", nobody}, 2, "1024 bytes"},
 		{"check-config missing", []string{"check-config", "/nonexistent"}, 1, "/nonexistent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -59,6 +81,12 @@ func TestErrorsAreOneLineWithAHintAndNothingOnStdout(t *testing.T) {
 			first, _, _ := strings.Cut(errOut, "\n")
 			if code != c.code || !strings.HasPrefix(first, "hotsniff: ") || !strings.Contains(first, c.want) {
 				t.Errorf("got code %d, %q; want code %d, %q", code, errOut, c.code, c.want)
+			}
+			if strings.Contains(errOut, "S3cret@") {
+				t.Errorf("%q shows the password", errOut)
+			}
+			if c.code == 1 && strings.Contains(first, "redis: ") && !strings.Contains(errOut, "\nhint: ") {
+				t.Errorf("got %q; want a hint", errOut)
 			}
 			if out != "" {
 				t.Errorf("got %q on stdout; want nothing", out)
@@ -68,7 +96,7 @@ func TestErrorsAreOneLineWithAHintAndNothingOnStdout(t *testing.T) {
 }
 
 func TestConfigFileAndEnvironmentGiveFlags(t *testing.T) {
-	good := write(t, "good.yml", "port: [6379, 7000-7002]\nthreshold: 0.05\nweb:\n  listen-address: 127.0.0.1:1\nrules:\n  - prefix: \"u:\"\n    share: 0.1\n")
+	good := write(t, "good.yml", "port: [6379, 7000-7002]\nthreshold: 0.05\nweb:\n  listen-address: 127.0.0.1:1\npublish:\n  cluster: true\n  redis-addresses: [\"a:1\", \"b:2\"]\n  manual: false\npinned: [sale]\nbanned:\n  - key: noise\nrules:\n  - prefix: \"u:\"\n    share: 0.1\n")
 	if code, out, errOut := hotsniff(t, "", "check-config", good); code != 0 || !strings.HasSuffix(out, "good.yml: ok\n") {
 		t.Errorf("check-config: got %d, %q, %q; want ok", code, out, errOut)
 	}

@@ -5,6 +5,8 @@
 //
 //	hotsniff run               the daemon: captures, serves metrics and the list
 //	hotsniff read FILE...      the same over capture files
+//	hotsniff watch             subscribes to the list and prints it
+//	hotsniff pin|ban|unpin KEY keeps a key on the list, or off it
 //	hotsniff check-config FILE
 //	hotsniff version
 //
@@ -53,6 +55,10 @@ type cli struct {
 
 	Run         runCmd         `cmd:"" help:"Capture and serve metrics and the hot-key list (the daemon)."`
 	Read        readCmd        `cmd:"" help:"Count the keys of pcap and pcapng files."`
+	Watch       watchCmd       `cmd:"" help:"Subscribe to the hot list and print it, merged over all nodes."`
+	Pin         pinCmd         `cmd:"" help:"Keep a key on the hot list of every node, whatever its traffic."`
+	Ban         banCmd         `cmd:"" help:"Keep a key off the hot list of every node."`
+	Unpin       unpinCmd       `cmd:"" help:"End what pin or ban began."`
 	CheckConfig checkConfigCmd `cmd:"" help:"Check a configuration file and exit."`
 	Version     versionCmd     `cmd:"" help:"Print the version and exit."`
 }

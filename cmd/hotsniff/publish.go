@@ -5,28 +5,31 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/hotsniff/hotsniff/actions"
+	"github.com/hotsniff/hotsniff/hotlist"
+	"github.com/hotsniff/hotsniff/internal/config"
+	"github.com/hotsniff/hotsniff/internal/export"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 )
 
 // publishFlags say where the hot list is published. Without a URL it is not.
 type publishFlags struct {
-	RedisURL     string        `name:"publish.redis-url" placeholder:"URL" help:"Publish the hot list on this Redis: redis://[user@]host:port or rediss:// for TLS. No password in it: see --publish.password-file."`
-	Channel      string        `name:"publish.channel" default:"hotsniff:hot" help:"Channel of the list."`
-	Username     string        `name:"publish.username" help:"ACL user."`
-	PasswordFile string        `name:"publish.password-file" type:"path" placeholder:"FILE" help:"File that holds the password; read again for each connection."`
-	Retain       bool          `name:"publish.retain" default:"true" negatable:"" help:"Also keep the newest list in a key, for subscribers that come later."`
-	Interval     time.Duration `name:"publish.interval" default:"5s" help:"Time between lists that only renew."`
+	Redis    redisFlags    `embed:"" prefix:"publish."`
+	Retain   bool          `name:"publish.retain" default:"true" negatable:"" help:"Also keep the newest list in a key, for subscribers that come later."`
+	Manual   bool          `name:"publish.manual" default:"true" negatable:"" help:"Take in what 'hotsniff pin' and 'hotsniff ban' put there."`
+	Interval time.Duration `name:"publish.interval" default:"5s" help:"Time between lists that only renew."`
 }
 
-// publisher returns the publisher, or nil when there is no URL.
-func (f *publishFlags) publisher(node string, log *slog.Logger) (*actions.Publisher, error) {
-	if f.RedisURL == "" {
+// publisher returns the publisher, or nil when there is no address.
+func (f *publishFlags) publisher(node string, file *config.File, log *slog.Logger) (*actions.Publisher, error) {
+	if !f.Redis.given() {
 		return nil, nil
 	}
 	p, err := actions.New(actions.Config{
-		Connection: actions.Connection{URL: f.RedisURL, Username: f.Username, PasswordFile: f.PasswordFile},
-		Node:       node, Channel: f.Channel, Retain: f.Retain, Interval: f.Interval, Log: log,
+		Connection: f.Redis.connection(), Node: node, Channel: f.Redis.Channel, Sharded: f.Redis.Sharded,
+		Retain: f.Retain, Manual: f.Manual, Configured: manualEntries(file), Interval: f.Interval, Log: log,
 	})
 	if err != nil {
 		return nil, usageError{err}
@@ -35,21 +38,56 @@ func (f *publishFlags) publisher(node string, log *slog.Logger) (*actions.Publis
 	return p, nil
 }
 
-// feed hands the list of each new snapshot to p until ctx ends. Publish never
-// blocks, and this goroutine is not the one that captures.
+// publishMetrics returns the metrics of a publisher; none when there is none.
+func publishMetrics(p *actions.Publisher) []prometheus.Collector {
+	if p == nil {
+		return nil
+	}
+	return []prometheus.Collector{export.NewPublishCollector(p.Stats)}
+}
+
+// manualEntries returns the pins and bans of the configuration file.
+func manualEntries(file *config.File) []actions.ManualEntry {
+	var out []actions.ManualEntry
+	for _, k := range file.Manual() {
+		e := actions.ManualEntry{Key: k.Key, Op: actions.OpPin}
+		if k.Banned {
+			e.Op = actions.OpBan
+		}
+		if !k.From.IsZero() {
+			e.FromMs = k.From.UnixMilli()
+		}
+		if !k.Until.IsZero() {
+			e.UntilMs = k.Until.UnixMilli()
+		}
+		e.Rule = actions.Rule{TTLMs: k.TTL.Milliseconds(), Copies: k.Copies}
+		e.Rule.Action, e.Rule.ActionSet = hotlist.ParseAction(k.Action)
+		out = append(out, e)
+	}
+	return out
+}
+
+// feed hands the list of each new snapshot to p, and the pins and bans of p to
+// the engine, until ctx ends. Neither ever blocks, and this goroutine is not
+// the one that captures.
 func feed(ctx context.Context, engine *pipeline.Engine, p *actions.Publisher) {
 	tick := time.NewTicker(pipeline.TickEvery / 2)
 	defer tick.Stop()
 	var last *pipeline.Snapshot
+	var manual *actions.ManualSet
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+		if set := p.Manual().Load(); set != manual {
+			manual = set
+			engine.SetManual(set.Entries())
 		}
 		if s := engine.Latest(); s != nil && s != last {
 			last = s
 			p.Publish(s.List(actions.AdviceConfig{}))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
 	}
 }

@@ -69,12 +69,15 @@ func (c *runCmd) Run(a *app, k *kong.Context) error {
 	if d.engine, err = pipeline.New(cfg, src); err != nil {
 		return err
 	}
-	if d.publisher, err = c.publishFlags.publisher(c.node(), log); err != nil {
+	if d.publisher, err = c.publishFlags.publisher(c.node(), a.file, log); err != nil {
 		return err
+	}
+	if d.publisher == nil { // else feed hands these and those of Redis over
+		d.engine.SetManual(manualEntries(a.file))
 	}
 	d.monitor = export.NewMonitor(d.engine.Latest)
 	d.handler = export.NewHandler(export.Options{Latest: d.engine.Latest, Monitor: d.monitor, Node: c.node(), Top: c.Top,
-		Version: versionText(), Config: shownSettings(k), Pprof: c.Pprof, Log: log})
+		Version: versionText(), Config: shownSettings(k), Extra: publishMetrics(d.publisher), Pprof: c.Pprof, Log: log})
 	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,
 		"listen", addresses(listeners), "version", versionText())
 	c.webFlags.warnIfOpen(listeners, log)

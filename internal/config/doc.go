@@ -9,7 +9,7 @@
 //
 // and HOTSNIFF_WEB_LISTEN_ADDRESS. A flag beats the environment, the
 // environment beats the file, the file beats the default. What has no flag,
-// the rules, stands in the file alone.
+// the rules and the lists of pinned and banned keys, stands in the file alone.
 //
 // The file is strict: a key that nobody reads is refused with its line and,
 // where one is near, the name that was probably meant.

@@ -19,6 +19,7 @@ type File struct {
 	values map[string]Value // by dotted path
 	order  []string
 	rules  []Rule
+	manual []ManualKey
 }
 
 // Value is one scalar, or one list of scalars joined by commas, with its line.
@@ -102,13 +103,16 @@ func (f *File) walk(prefix string, m *yaml.Node) error {
 		if prefix != "" {
 			path = prefix + "." + key.Value
 		}
-		if path == "rules" {
-			if err := f.decodeRules(val); err != nil {
-				return err
-			}
-			continue
+		var err error
+		switch path {
+		case "rules":
+			err = f.decodeRules(val)
+		case "pinned", "banned":
+			err = f.decodeManual(path, val)
+		default:
+			err = f.add(path, key, val)
 		}
-		if err := f.add(path, key, val); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,8 @@ type Rule struct {
 
 var matchKinds = []string{"exact", "prefix", "suffix", "contains", "glob"}
 
+var actionNames = []string{"localize", "replicate", "aggregate", "limit", "none"}
+
 var ruleFields = []string{"name", "group", "copies", "exact", "prefix", "suffix", "contains", "glob",
 	"share", "min_rate", "bytes_share", "kind", "action", "ttl", "ignore"}
 
@@ -105,12 +107,9 @@ func (r *Rule) set(field, text string) (err error) {
 	case "kind":
 		r.Kind, err = oneOf(text, "read", "write", "any")
 	case "action":
-		r.Action, err = oneOf(text, "localize", "replicate", "aggregate", "limit", "none")
+		r.Action, err = oneOf(text, actionNames...)
 	case "ttl":
-		r.TTL, err = time.ParseDuration(text)
-		if err == nil && r.TTL <= 0 {
-			err = fmt.Errorf("want a positive duration, not %q", text)
-		}
+		r.TTL, err = positive(text)
 	case "ignore":
 		r.Ignore, err = strconv.ParseBool(text)
 	default:

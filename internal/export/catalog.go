@@ -81,16 +81,17 @@ type Doc struct {
 	Labels           []string
 }
 
+// kindNames names the kinds. A desc without a value of its own is a histogram.
+var kindNames = map[prometheus.ValueType]string{
+	prometheus.CounterValue: "counter", prometheus.GaugeValue: "gauge", prometheus.UntypedValue: "histogram",
+}
+
 // Docs lists every metric of hotsniff itself, by name. METRICS.md is made
 // from it.
 func Docs() []Doc {
 	var docs []Doc
-	for _, d := range slices.Concat(snapshotMetrics(), monitorMetrics()) {
-		kind := "gauge"
-		if d.kind == prometheus.CounterValue {
-			kind = "counter"
-		}
-		docs = append(docs, Doc{d.name, kind, d.help, d.labels})
+	for _, d := range slices.Concat(snapshotMetrics(), monitorMetrics(), publishMetrics()) {
+		docs = append(docs, Doc{d.name, kindNames[d.kind], d.help, d.labels})
 	}
 	docs = append(docs,
 		Doc{"hotsniff_" + detectionDelayName, "histogram", detectionDelayHelp, nil},

@@ -30,7 +30,7 @@ func full() *pipeline.Snapshot {
 func gathered(t *testing.T, o Options) map[string][]string {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(&collector{o.Latest, o.Top}, o.Monitor)
+	reg.MustRegister(&collector{o.Latest, o.Top}, o.Monitor, NewPublishCollector(publishStats))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -73,6 +73,9 @@ type Engine struct {
 	listed   []Event
 	latest   atomic.Pointer[Snapshot]
 
+	manual     manual
+	manualNext atomic.Pointer[manualSet] // looked at once a tick
+
 	commandNames []string
 	random       uint32 // xorshift state, see rand
 }
@@ -177,6 +180,7 @@ func (e *Engine) advance(t int64) {
 	}
 	e.nextTick = t - t%int64(TickEvery) + int64(TickEvery)
 	e.asm.Tick(t)
+	e.takeManual(t)
 	e.tickPorts(t)
 	if !e.cfg.Whole {
 		e.latest.Store(e.snapshot(t))

@@ -21,9 +21,13 @@ func (s *Snapshot) List(cfg actions.AdviceConfig) *hotlist.List {
 		if seconds := float64(p.Slow.T-p.Slow.From) / 1e9; seconds > 0 {
 			l.AccessesPerSecond += float64(p.Slow.Accesses) / seconds
 		}
+		clients := p.leastClients()
 		for j := range p.Slow.Keys {
 			k := &p.Slow.Keys[j]
-			if e, ok := listEntry(cfg, p.Port, k); ok && !k.Truncated {
+			if k.State == topk.StatePinned && k.Accesses == 0 {
+				continue // not of this port: the publisher adds it once for all
+			}
+			if e, ok := s.listEntry(cfg, p.Port, k, clients); ok && !k.Truncated {
 				l.Entries = append(l.Entries, e)
 			}
 		}
@@ -38,8 +42,19 @@ var listStates = map[topk.State]hotlist.State{
 	topk.StateHot: hotlist.StateHot, topk.StateCooling: hotlist.StateCooling, topk.StatePinned: hotlist.StatePinned,
 }
 
-// listEntry turns a key into an entry; false when it is not listed.
-func listEntry(cfg actions.AdviceConfig, port uint16, k *topk.KeyStat) (hotlist.Entry, bool) {
+// leastClients is a lower bound of the client addresses of the port: those of
+// its most widely used key. All of them are not counted.
+func (p *PortSnapshot) leastClients() int64 {
+	n := 0
+	for i := range p.Slow.Keys {
+		n = max(n, p.Slow.Keys[i].Clients)
+	}
+	return int64(n)
+}
+
+// listEntry turns a key into an entry; false when it is not listed. clients is
+// the number of clients of the port.
+func (s *Snapshot) listEntry(cfg actions.AdviceConfig, port uint16, k *topk.KeyStat, clients int64) (hotlist.Entry, bool) {
 	state, listed := listStates[k.State]
 	if !listed {
 		return hotlist.Entry{}, false
@@ -53,9 +68,12 @@ func listEntry(cfg actions.AdviceConfig, port uint16, k *topk.KeyStat) (hotlist.
 	}
 	wish := actions.Rule{TTLMs: k.TTL.Milliseconds(), Copies: k.Copies}
 	wish.Action, wish.ActionSet = hotlist.ParseAction(k.Action)
+	if p, ok := s.pins[string(k.Key)]; ok && k.State == topk.StatePinned {
+		wish = p.rule // as the publisher does: a pin's wishes replace a rule's
+	}
 	a := actions.Advise(cfg, actions.Figures{
 		Share: k.Share, ShareLow: k.ShareLow, AccessesPerSecond: k.Rate, WriteRatio: e.WriteRatio,
-		ByteShare: k.BytesShare, Clients: e.Clients, TopClientShare: k.TopClientShare,
+		ByteShare: k.BytesShare, Clients: e.Clients, NodeClients: clients, TopClientShare: k.TopClientShare,
 		Pinned: k.State == topk.StatePinned, Rule: wish,
 	})
 	e.Action, e.Reason, e.TTLMs, e.Copies = a.Action, a.Reason, a.TTLMs, a.Copies

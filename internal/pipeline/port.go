@@ -28,6 +28,7 @@ func (e *Engine) port(number uint16) *port {
 	} else {
 		p.detector = topk.New(e.cfg.Detector)
 		p.history.init(len(p.commands))
+		e.manual.apply(p)
 	}
 	e.ports[number] = p
 	e.active = append(e.active, p)

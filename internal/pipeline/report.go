@@ -85,19 +85,20 @@ func (s *Snapshot) addPort(r *report.Report, p *PortSnapshot, t *topk.Snapshot) 
 	if from := clockTime(t.From); !s.Whole && from.After(r.From) {
 		r.From = from
 	}
+	clients := p.leastClients()
 	for i := range t.Keys {
-		r.Keys = append(r.Keys, s.reportKey(p.Port, &t.Keys[i]))
+		r.Keys = append(r.Keys, s.reportKey(p.Port, &t.Keys[i], clients))
 	}
 }
 
-func (s *Snapshot) reportKey(port uint16, k *topk.KeyStat) report.Key {
+func (s *Snapshot) reportKey(port uint16, k *topk.KeyStat, clients int64) report.Key {
 	out := report.Key{
 		Port: port, State: k.State.String(), Share: k.Share, ShareLow: k.ShareLow, ShareHigh: k.ShareHigh,
 		Accesses: k.Accesses, AccessesError: k.AccessesError, AccessesPerSecond: k.Rate,
 		Reads: k.Reads, Writes: k.Writes, RequestBytes: k.RequestBytes, ReplyBytes: k.ReplyBytes,
 		Clients: uint64(k.Clients), Commands: map[string]uint64{}, Rule: k.Rule, Action: k.Action,
 	}
-	if e, listed := listEntry(actions.AdviceConfig{}, port, k); listed {
+	if e, listed := s.listEntry(actions.AdviceConfig{}, port, k, clients); listed {
 		out.Action = e.Action.String()
 	}
 	out.Key, out.KeyBase64 = report.EscapeKey(k.Key)
@@ -189,27 +190,11 @@ func clockTime(t int64) time.Time {
 	return time.Unix(0, t).UTC()
 }
 
-// eventLine is one list change as hotsniff.event/v1.
-type eventLine struct {
-	Schema            string    `json:"schema"`
-	At                time.Time `json:"at"`
-	Event             string    `json:"event"`
-	Port              uint16    `json:"port"`
-	Key               string    `json:"key"`
-	KeyBase64         string    `json:"key_base64,omitempty"`
-	Share             float64   `json:"share"`
-	ShareLow          float64   `json:"share_low"`
-	ShareHigh         float64   `json:"share_high"`
-	AccessesPerSecond float64   `json:"accesses_per_second"`
-	WindowSeconds     int       `json:"window_seconds"`
-	Node              string    `json:"node"`
-}
-
-// Report returns the event as a value that marshals to hotsniff.event/v1.
-func (ev *Event) Report(node string) any {
-	line := eventLine{
-		Schema: "hotsniff.event/v1", At: clockTime(ev.T), Event: ev.Kind.String(), Port: ev.Port,
-		Share: ev.Share, ShareLow: ev.ShareLow, ShareHigh: ev.ShareHigh,
+// Report returns the event as it is reported.
+func (ev *Event) Report(node string) *report.Event {
+	line := report.Event{
+		Schema: report.EventSchema, At: clockTime(ev.T), Event: ev.Kind.String(), Port: ev.Port,
+		Share: ev.Share, ShareLow: ev.ShareLow, ShareHigh: &ev.ShareHigh,
 		AccessesPerSecond: ev.Rate, WindowSeconds: ev.WindowSeconds, Node: node,
 	}
 	line.Key, line.KeyBase64 = report.EscapeKey(ev.Key)

@@ -30,7 +30,8 @@ type Snapshot struct {
 	Assembler capture.AssemblerStats
 	Decoder   resp.Stats
 
-	commandNames []string // by resp.CommandID, shared by all snapshots
+	commandNames []string       // by resp.CommandID, shared by all snapshots
+	pins         map[string]pin // never changed
 }
 
 // PortSnapshot is one server port of a Snapshot.
@@ -62,23 +63,25 @@ func (e *Engine) snapshot(t int64) *Snapshot {
 		PortsRefused: e.refused, ClockSteps: e.clock.steps, Panics: e.panics.total,
 		Capture: e.src.Stats(), Verdicts: e.verdicts,
 		Assembler: *e.asm.Stats(), Decoder: *e.dec.Stats(),
-		commandNames: e.commandNames,
+		commandNames: e.commandNames, pins: e.manual.pins,
 	}
 	for _, p := range e.active {
-		s.Ports = append(s.Ports, p.snapshot(e.cfg.Top))
+		s.Ports = append(s.Ports, p.snapshot(e.cfg.Top, &e.manual))
 	}
 	slices.SortFunc(s.Ports, func(a, b PortSnapshot) int { return int(a.Port) - int(b.Port) })
 	return s
 }
 
-func (p *port) snapshot(top int) PortSnapshot {
+func (p *port) snapshot(top int, m *manual) PortSnapshot {
 	s := PortSnapshot{Port: p.number, Requests: p.requests, Accesses: p.accesses, Commands: slices.Clone(p.commands)}
 	if p.counter != nil {
 		s.Slow, s.Window = p.counter.SnapshotTop(top), s.Commands
 		return s
 	}
-	s.Slow = p.detector.SnapshotWindow(topk.WindowSlow, top)
-	s.Fast = p.detector.SnapshotWindow(topk.WindowFast, top)
+	s.Slow = p.detector.SnapshotWindow(topk.WindowSlow, m.room(top))
+	s.Fast = p.detector.SnapshotWindow(topk.WindowFast, m.room(top))
+	m.judge(s.Slow, top)
+	m.judge(s.Fast, top)
 	s.Window = slices.Clone(p.history.sum)
 	return s
 }
