@@ -430,6 +430,24 @@ func TestReadStats(t *testing.T) {
 	}
 }
 
+func TestReadStopsAtOnceWhenClosed(t *testing.T) {
+	file := benchFile(100, 1, false)
+	for _, paths := range [][]string{{"-"}, {"-", writeFile(t, "x.pcap", file)}} {
+		src, err := OpenFiles(paths, bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p Packet
+		if err := src.Next(&p); err != nil {
+			t.Fatal(err)
+		}
+		src.Close()
+		if err := src.Next(&p); err != io.EOF {
+			t.Errorf("%d files: Next after Close: %v", len(paths), err)
+		}
+	}
+}
+
 func TestOpenFilesErrors(t *testing.T) {
 	if _, err := OpenFiles(nil, nil); err == nil {
 		t.Error("no files: no error")

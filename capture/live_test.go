@@ -4,6 +4,7 @@ package capture
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -353,6 +354,7 @@ func TestLiveWithoutPermission(t *testing.T) {
 // makeVeth makes a pair of connected devices, both up.
 func makeVeth(t *testing.T, one, other string) {
 	t.Helper()
+	exec.Command("ip", "link", "del", one).Run() // left by a run that was killed
 	if out, err := exec.Command("ip", "link", "add", one, "type", "veth", "peer", "name", other).CombinedOutput(); err != nil {
 		t.Skipf("cannot make a device pair: %v: %s", err, out)
 	}
@@ -424,6 +426,51 @@ func TestLiveFrames(t *testing.T) {
 			t.Errorf("%s, %v: %d requests, want %d", tt.device, tt.direction, got, tt.want)
 		}
 	}
+}
+
+// TestLiveDeviceDownAndUp: a device that goes down is silent, and the capture
+// goes on by itself when it comes up again.
+func TestLiveDeviceDownAndUp(t *testing.T) {
+	needCapture(t)
+	makeVeth(t, "hsntest4", "hsntest5")
+	src, err := OpenLive(LiveConfig{Interface: "hsntest4", Timeout: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(state string) {
+		if out, err := exec.Command("ip", "link", "set", "hsntest4", state).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	var p Packet
+	set("down")
+	for range 5 {
+		if err := src.Next(&p); err != nil && !errors.Is(err, ErrTimeout) {
+			t.Fatal(err)
+		}
+	}
+	set("up")
+	sender, err := net.InterfaceByName("hsntest5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	want := request().bytes()
+	for range 100 {
+		unix.Sendto(fd, want, 0, &unix.SockaddrLinklayer{Ifindex: sender.Index}) // fails until the link is ready
+		if err := src.Next(&p); err == nil && bytes.Equal(p.Data, want) {
+			src.Close()
+			if err := src.Next(&p); err != io.EOF {
+				t.Errorf("Next after Close: %v", err)
+			}
+			return
+		}
+	}
+	t.Error("no packet after the device came up")
 }
 
 // TestLiveDeviceVanishes: when the device goes away, Next fails for good.

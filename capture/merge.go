@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 )
 
@@ -66,10 +65,13 @@ type merger struct {
 	done      bool // the single file has ended
 
 	stopped atomic.Bool // looked at by the readers when they fetch more bytes
-	closing sync.Once
+	closed  atomic.Bool // Close was called, or the end was reached
 }
 
 func (m *merger) Next(p *Packet) error {
+	if m.closed.Load() { // an ordinary load while nobody writes it
+		return io.EOF
+	}
 	if m.heads == nil {
 		return m.nextOfOne(p)
 	}
@@ -181,12 +183,13 @@ func (m *merger) Stop() { m.stopped.Store(true) }
 // Close closes the files, which the operating system allows during a read.
 func (m *merger) Close() error {
 	m.Stop()
-	m.closing.Do(func() {
-		for _, f := range m.files {
-			if f.close != nil {
-				f.close.Close()
-			}
+	if m.closed.Swap(true) {
+		return nil
+	}
+	for _, f := range m.files {
+		if f.close != nil {
+			f.close.Close()
 		}
-	})
+	}
 	return nil
 }

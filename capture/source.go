@@ -55,7 +55,8 @@ var (
 	// ErrNoDevice is returned by OpenLive when the interface does not exist.
 	ErrNoDevice = errors.New("capture: no such interface")
 	// ErrDown is returned by OpenLive when the interface is down, and by Next
-	// when it goes down or vanishes.
+	// when it vanishes. One that only goes down is silent (ErrTimeout), and the
+	// capture goes on when it comes up again.
 	ErrDown = errors.New("capture: interface is down or gone")
 )
 
