@@ -7,8 +7,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # one DIR TARGET: a run fails when an input fails. Go's fuzzer also ends with
-# "context deadline exceeded" when its time runs out while it shrinks an input
-# (golang.org/issue/48157); that says nothing about the code.
+# "context deadline exceeded" when its time runs out while it shrinks an input;
+# that says nothing about the code.
 one() {
   echo "== $1 $2"
   if go test "$1" -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 10x </dev/null >"$log" 2>&1; then
