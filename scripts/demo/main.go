@@ -39,12 +39,16 @@ func share(t time.Duration) float64 {
 func main() {
 	bin := flag.String("hotsniff", "bin/hotsniff", "the program to show")
 	rate := flag.Int("rate", 20000, "requests a second")
+	only := flag.Bool("loop", false, "the closed loop only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := demo(ctx, *bin, *rate)
-	if err == nil {
+	var err error
+	if !*only {
+		err = demo(ctx, *bin, *rate)
 		fmt.Println()
+	}
+	if err == nil {
 		err = loop(ctx, *bin)
 	}
 	if err != nil {
