@@ -31,6 +31,13 @@ func (d *Decoder) FeedSampled(b []byte) bool {
 	return true
 }
 
+// RefuseSampled counts a packet that the caller knows to be no request.
+func (d *Decoder) RefuseSampled(b []byte) {
+	d.stats.SampledPackets++
+	d.stats.SampledBytes += uint64(len(b))
+	d.stats.SampledRefused++
+}
+
 // SampledBeyond returns how many bytes behind the packet the last request of
 // FeedSampled announced: they are the rest of an argument. Valid after Next
 // returned false.

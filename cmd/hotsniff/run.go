@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -24,6 +25,7 @@ import (
 type runCmd struct {
 	detectFlags
 	captureFlags
+	samplingFlags
 	publishFlags
 	webFlags
 	Top       int    `default:"20" help:"Keys in metrics and reports, at most 200."`
@@ -50,6 +52,10 @@ func (c *runCmd) Run(a *app, k *kong.Context) error {
 		return err
 	}
 	cfg.Top = c.Top
+	if cfg.Budget, err = c.samplingFlags.config(); err != nil {
+		return err
+	}
+	cfg.CPUTime = threadCPUTime
 	listeners, err := c.webFlags.listen()
 	if err != nil {
 		return err
@@ -126,6 +132,9 @@ func (d *daemon) serve(ctx context.Context) error {
 // capture owns everything from packets to snapshots.
 func (d *daemon) capture(ctx context.Context) error {
 	defer close(d.events)
+	// The budget is that of this thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := d.engine.Run(ctx); err != nil {
 		return err
 	}

@@ -104,6 +104,9 @@ func (c *checkConfigCmd) Run(a *app) error {
 	if _, err := daemon.Run.detectFlags.engineConfig(a); err != nil {
 		return errors.New(c.File + ": " + err.Error())
 	}
+	if _, err := daemon.Run.samplingFlags.config(); err != nil {
+		return errors.New(c.File + ": " + err.Error())
+	}
 	if err := web.Validate(daemon.Run.WebConfig); err != nil {
 		return fmt.Errorf("%s: web.config.file: %w", c.File, err)
 	}

@@ -62,6 +62,7 @@ func (e emitter) capture(s *pipeline.Snapshot) {
 	for reason, n := range s.DecodeErrors() {
 		e.send(decodeErrors, float64(n), reason)
 	}
+	e.send(cpuRatio, s.Sampling.CPURatio)
 	kernel, event := sampling(s)
 	e.send(sampleEvery, float64(kernel), "kernel")
 	e.send(sampleEvery, float64(event), "event")
@@ -70,7 +71,7 @@ func (e emitter) capture(s *pipeline.Snapshot) {
 // sampling is the sparsest sampling in force on any port, of packets in the
 // kernel and of accesses.
 func sampling(s *pipeline.Snapshot) (kernel, event int) {
-	kernel, event = 1, 1
+	kernel, event = max(s.Sampling.Every, 1), 1
 	for i := range s.Ports {
 		kernel, event = max(kernel, s.Ports[i].Slow.SampleEvery), max(event, s.Ports[i].Slow.EventEvery)
 	}
