@@ -75,8 +75,11 @@ func (c *runCmd) Run(a *app, k *kong.Context) error {
 	if d.publisher == nil { // else feed hands these and those of Redis over
 		d.engine.SetManual(manualEntries(a.file))
 	}
+	if err := c.mask(a, d); err != nil {
+		return err
+	}
 	d.monitor = export.NewMonitor(d.engine.Latest)
-	d.handler = export.NewHandler(export.Options{Latest: d.engine.Latest, Monitor: d.monitor, Node: c.node(), Top: c.Top,
+	d.handler = export.NewHandler(export.Options{Latest: d.shown, Monitor: d.monitor, Node: c.node(), Top: c.Top,
 		Version: versionText(), Config: shownSettings(k), Extra: publishMetrics(d.publisher), Pprof: c.Pprof, Log: log})
 	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,
 		"listen", addresses(listeners), "version", versionText())
@@ -96,6 +99,9 @@ type daemon struct {
 	webConfig string // file of the exporter toolkit, may be empty
 	handler   http.Handler
 	monitor   *export.Monitor
+	masker    pipeline.Masker           // nil: everything is shown
+	shown     func() *pipeline.Snapshot // what metrics, API and page may show
+	listed    func() *pipeline.Snapshot // what is published
 	events    chan []pipeline.Event
 	lost      atomic.Uint64 // list changes that did not fit the queue
 }
@@ -118,7 +124,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	g.Go(func() error { d.monitor.Watch(ctx); return nil })
 	if d.publisher != nil {
 		g.Go(func() error { return d.publisher.Run(ctx) })
-		g.Go(func() error { feed(ctx, d.engine, d.publisher); return nil })
+		g.Go(func() error { feed(ctx, d.engine, d.listed, d.publisher); return nil })
 	}
 	return g.Wait()
 }
@@ -139,8 +145,12 @@ func (d *daemon) capture(ctx context.Context) error {
 func (d *daemon) logEvents() error {
 	for batch := range d.events {
 		for i := range batch {
-			logEvent(d.log, &batch[i])
-			d.monitor.Announced(&batch[i])
+			ev := batch[i]
+			if d.masker != nil {
+				ev = ev.Masked(d.masker)
+			}
+			logEvent(d.log, &ev)
+			d.monitor.Announced(&ev)
 		}
 		if n := d.lost.Swap(0); n > 0 {
 			d.log.Warn("list changes came faster than they could be logged", "not_logged", n)
