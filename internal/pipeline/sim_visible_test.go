@@ -1,0 +1,151 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
+)
+
+// seenBytes is what the capture has of one connection.
+type seenBytes struct {
+	client, server spans
+	ended          int // requests that are complete in what was captured so far
+}
+
+// spans are ranges of bytes, sorted, apart from each other.
+type spans [][2]int64
+
+// add joins a range to the spans.
+func (s *spans) add(from, to int64) {
+	if from >= to {
+		return
+	}
+	i := 0
+	for i < len(*s) && (*s)[i][1] < from {
+		i++
+	}
+	j := i
+	for j < len(*s) && (*s)[j][0] <= to {
+		from, to = min(from, (*s)[j][0]), max(to, (*s)[j][1])
+		j++
+	}
+	*s = slices.Replace(*s, i, j, [2]int64{from, to})
+}
+
+// prefix is how far the bytes go without a hole.
+func (s spans) prefix() int64 {
+	if len(s) == 0 || s[0][0] > 0 {
+		return 0
+	}
+	return s[0][1]
+}
+
+// holes calls f with every range in from..to that is missing.
+func (s spans) holes(from, to int64, f func(from, to int64)) {
+	for _, r := range s {
+		if r[1] <= from {
+			continue
+		}
+		if r[0] >= to {
+			break
+		}
+		if r[0] > from {
+			f(from, r[0])
+		}
+		from = r[1]
+	}
+	if from < to {
+		f(from, to)
+	}
+}
+
+// watch reads the capture as a perfect decoder would: it fills the log, in
+// which a request counts at the packet that completes it, and what must be
+// counted in spite of all damage.
+func (o *oracle) watch() {
+	seen := map[*simConn]*seenBytes{}
+	for i := range o.s.events {
+		p := &o.s.events[i]
+		if p.c == nil {
+			continue
+		}
+		b := seen[p.c]
+		if b == nil {
+			b = &seenBytes{}
+			seen[p.c] = b
+		}
+		if p.dir == 1 {
+			b.server.add(p.off, p.off+int64(len(p.data)))
+			continue
+		}
+		if p.flags&testkit.SYN != 0 && len(b.client) == 0 {
+			p.c.synSeen = true
+		}
+		b.client.add(p.off, p.off+int64(p.captured()))
+		for b.ended < len(p.c.requests) && p.c.requests[b.ended].end <= b.client.prefix() {
+			o.log = append(o.log, counted1{i, o.now[i], p.c, &p.c.requests[b.ended]})
+			b.ended++
+		}
+	}
+	for _, c := range o.s.conns {
+		if b := seen[c]; b != nil {
+			o.certain(c, b)
+		}
+	}
+}
+
+// certain adds the requests of a connection that must be counted: those of a
+// connection that was seen from its start, up to the first hole that takes more
+// than bytes of a value; and again from the second turn behind such a hole
+// that is whole and begins with a request, when the client waits for replies
+// and the turn before was whole with its replies.
+func (o *oracle) certain(c *simConn, b *seenBytes) {
+	if !c.synSeen {
+		return
+	}
+	inSync, wholeBefore, replied := true, false, int64(0)
+	for i := range c.turns {
+		if i == c.jumped {
+			return // silent for so long that it is forgotten
+		}
+		t := &c.turns[i]
+		requests := c.requests[t.first:]
+		if i+1 < len(c.turns) {
+			requests = c.requests[t.first:c.turns[i+1].first]
+		}
+		whole := true
+		b.client.holes(t.from, t.to, func(int64, int64) { whole = false })
+		hurt := firstHarm(b, t, requests)
+		if !inSync && hurt == t.to && whole && wholeBefore && t.strict && !c.eager {
+			inSync = true
+		}
+		for j := range requests {
+			if inSync && requests[j].end <= hurt {
+				o.must.add(c, &requests[j])
+			}
+		}
+		if hurt < t.to {
+			inSync = false
+		}
+		wholeBefore = whole
+		if !o.s.oneWay {
+			b.server.holes(replied, replied+t.replyBytes, func(int64, int64) { wholeBefore = false })
+		}
+		replied += t.replyBytes
+	}
+}
+
+// firstHarm is where the first hole of a turn begins that takes more than
+// bytes of a value, or the end of the turn.
+func firstHarm(b *seenBytes, t *simTurn, requests []simRequest) int64 {
+	harm := t.to
+	b.client.holes(t.from, t.to, func(from, to int64) {
+		for i := range requests {
+			if r := &requests[i]; r.value <= from && to <= r.valueTo {
+				return
+			}
+		}
+		harm = min(harm, from)
+	})
+	return harm
+}
