@@ -62,12 +62,14 @@ func estimateShare(own, ownQ, upper uint64, t *tally) estimate {
 	w, q := float64(t.w), float64(t.q)
 	p := min(float64(own)/w, 1)
 	e.share = p
+	// The plain cases come without rounding: ten accesses are not 9.99.
 	e.n = w * w / q
-	if kq := float64(ownQ); own > 0 && p < 1 {
+	e.sampled = float64(own) * w / q
+	if kq := float64(ownQ); own > 0 && p < 1 && kq*w != float64(own)*q {
 		variance := (1-p)*(1-p)*kq + p*p*max(q-kq, 0)
 		e.n = p * (1 - p) * w * w / variance
+		e.sampled = p * e.n
 	}
-	e.sampled = p * e.n
 	return e
 }
 
