@@ -27,7 +27,7 @@ func (e *Engine) port(number uint16) *port {
 		p.counter = topk.NewCounter(e.cfg.Detector)
 	} else {
 		p.detector = topk.New(e.cfg.Detector)
-		p.history.init(len(p.commands))
+		p.history.init(len(p.commands), e.clock.now)
 		e.manual.apply(p)
 	}
 	e.ports[number] = p
@@ -72,7 +72,9 @@ type history struct {
 // historySeconds is the length of the slow window.
 const historySeconds = 60
 
-func (h *history) init(commands int) {
+// init makes the rows; t is the time of the first request.
+func (h *history) init(commands int, t int64) {
+	h.second = t / 1e9
 	for i := range h.rows {
 		h.rows[i] = make([]uint32, commands)
 	}
@@ -87,9 +89,6 @@ func (h *history) add(command int) {
 // rotate moves on to the second of t; seconds without traffic are empty rows.
 func (h *history) rotate(t int64) {
 	second := t / 1e9
-	if h.second == 0 {
-		h.second = second
-	}
 	for steps := min(second-h.second, historySeconds); steps > 0; steps-- {
 		h.row = (h.row + 1) % historySeconds
 		leaving := h.rows[h.row]
