@@ -9,7 +9,8 @@ import (
 // seenBytes is what the capture has of one connection.
 type seenBytes struct {
 	client, server spans
-	ended          int // requests that are complete in what was captured so far
+	told           spans // client bytes of which a packet told, cut or not
+	ended          int   // requests that are complete in what was captured so far
 }
 
 // spans are ranges of bytes, sorted, apart from each other.
@@ -81,7 +82,7 @@ func (o *oracle) watch() {
 		if p.flags&testkit.SYN != 0 && len(b.client) == 0 {
 			p.c.synSeen = true
 		}
-		b.client.add(p.off, p.off+int64(p.captured()))
+		b.take(p)
 		for b.ended < len(p.c.requests) && p.c.requests[b.ended].end <= b.client.prefix() {
 			o.log = append(o.log, counted1{i, o.now[i], p.c, &p.c.requests[b.ended]})
 			b.ended++
@@ -92,6 +93,14 @@ func (o *oracle) watch() {
 			o.certain(c, b)
 		}
 	}
+}
+
+// take adds the bytes of a client's packet. The first copy counts: bytes that
+// the snap length cut are given up at once.
+func (b *seenBytes) take(p *simPacket) {
+	captured, all := p.off+int64(p.captured()), p.off+int64(len(p.data))
+	b.told.holes(p.off, all, func(from, to int64) { b.client.add(from, min(to, captured)) })
+	b.told.add(p.off, all)
 }
 
 // certain adds the requests of a connection that must be counted: those of a
