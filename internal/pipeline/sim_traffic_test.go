@@ -16,11 +16,12 @@ type simConn struct {
 	eager          bool // the client does not wait for replies
 	turns          []simTurn
 	requests       []simRequest
-	jumped         int      // turns before a jump that the connection lived across, -1: none
-	synSeen        bool     // its start is in the capture
-	acked          int64    // server bytes that the client has
-	acks           []simAck // of an eager client: replies on their way
-	replied        int64    // time of the last reply
+	half           *simRequest // cut off by the end of the connection
+	jumped         int         // turns before a jump that the connection lived across, -1: none
+	synSeen        bool        // its start is in the capture
+	acked          int64       // server bytes that the client has
+	acks           []simAck    // of an eager client: replies on their way
+	replied        int64       // time of the last reply
 }
 
 type simAck struct{ t, offset int64 }
@@ -79,6 +80,7 @@ type simClient struct {
 	t              int64
 	port           uint16
 	client, server netip.AddrPort
+	half           *simRequest // cut off by the end of the connection
 	jumped         bool
 }
 
@@ -101,9 +103,16 @@ func (cl *simClient) send(dir uint8, flags byte, data []byte) {
 func (cl *simClient) connection() {
 	s, rng := cl.s, cl.s.rng
 	c := &simConn{client: cl.client, server: cl.server, mss: []int{1460, 1460, 8900, 60000}[rng.IntN(4)], eager: rng.IntN(5) == 0, jumped: -1}
-	c.isn = [2]uint32{rng.Uint32(), rng.Uint32()}
-	if rng.IntN(4) == 0 {
-		c.isn = [2]uint32{-uint32(rng.IntN(20000)), -uint32(rng.IntN(20000))}
+	for dir := range c.isn {
+		switch last := cl.c; {
+		case last != nil:
+			// As RFC 6528 has it: ahead of all that was sent from this address.
+			c.isn[dir] = last.isn[dir] + uint32(last.sent[dir]) + 250_000<<rng.IntN(12)
+		case rng.IntN(4) == 0:
+			c.isn[dir] = -uint32(rng.IntN(20000)) // about to wrap around
+		default:
+			c.isn[dir] = rng.Uint32()
+		}
 	}
 	cl.c = c
 	s.conns = append(s.conns, c)
@@ -146,7 +155,8 @@ func (cl *simClient) close() {
 	case 0:
 		cl.send(0, testkit.RST|testkit.ACK, nil)
 	case 1: // a server that ends in the middle of a request
-		_, b := cl.request(cl.t)
+		r, b := cl.request(cl.t)
+		cl.c.half = &r
 		cl.send(0, testkit.ACK, b[:1+rng.IntN(min(len(b)-1, cl.c.mss))])
 		cl.send(1, testkit.RST, nil)
 	case 2:
