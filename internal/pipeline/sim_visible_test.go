@@ -103,6 +103,12 @@ func (b *seenBytes) take(p *simPacket) {
 	b.told.add(p.off, all)
 }
 
+// How many turns in a row that begin right it takes to be in sync.
+const (
+	turnsLost   = 1 // behind a hole
+	turnsJoined = 2 // on a connection whose start was not seen
+)
+
 // certain adds the requests of a connection that must be counted: those of a
 // connection that was seen from its start, up to the first hole that takes more
 // than bytes of a value; and again from the second turn behind such a hole
@@ -111,13 +117,11 @@ func (b *seenBytes) take(p *simPacket) {
 // behind its own reply does not show that it is one, so where packets are
 // swapped nothing is certain behind a hole.)
 func (o *oracle) certain(c *simConn, b *seenBytes) {
-	if !c.synSeen {
-		return
-	}
-	inSync, wholeBefore, replied := true, false, int64(0)
+	inSync, wholeBefore, replied := c.synSeen, false, int64(0)
+	good, need := 0, turnsJoined // turns that begin right in a row, and how many it takes
 	for i := range c.turns {
-		if i == c.jumped {
-			return // silent for so long that it is forgotten
+		if i == c.jumped { // silent for so long that it is forgotten
+			inSync, good, need = false, 0, turnsJoined
 		}
 		t := &c.turns[i]
 		requests := c.requests[t.first:]
@@ -127,16 +131,17 @@ func (o *oracle) certain(c *simConn, b *seenBytes) {
 		whole := true
 		b.client.holes(t.from, t.to, func(int64, int64) { whole = false })
 		hurt := firstHarm(b, t, requests)
-		if !inSync && hurt == t.to && whole && wholeBefore && t.strict && !c.eager && o.s.swap == 0 {
-			inSync = true
+		if good++; !whole || !wholeBefore || !t.strict || c.eager || o.s.swap > 0 {
+			good = 0
 		}
+		inSync = inSync || good >= need
 		for j := range requests {
 			if inSync && requests[j].end <= hurt {
 				o.must.add(c, &requests[j])
 			}
 		}
-		if hurt < t.to {
-			inSync = false
+		if hurt < t.to && inSync {
+			inSync, good, need = false, 0, turnsLost
 		}
 		wholeBefore = whole
 		if !o.s.oneWay {
