@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -24,7 +25,7 @@ func (s *scenario) damage() {
 	}
 	s.copy()
 	s.swapOrder()
-	s.events = s.events[min(s.head, len(s.events)/2):]
+	s.events = s.events[s.start():]
 	kept := s.events[:0]
 	for _, p := range s.events {
 		if s.rng.Float64() < s.loss {
@@ -40,6 +41,21 @@ func (s *scenario) damage() {
 		s.addIdle()
 	}
 	s.stampTimes()
+}
+
+// start is the first packet that is captured. It may be one in the middle of a
+// value that begins like a request.
+func (s *scenario) start() int {
+	first := min(s.head, len(s.events)/2)
+	if first == 0 || s.rng.IntN(2) == 0 {
+		return first
+	}
+	for i := first; i < len(s.events)/2; i++ {
+		if p := &s.events[i]; p.dir == 0 && bytes.HasPrefix(p.data, []byte(junkRequest)) && bytes.Contains(p.data[:min(len(p.data), 40)], []byte("false:")) {
+			return i
+		}
+	}
+	return first
 }
 
 // room is how many places the packet at i may be moved back: it stays near, on

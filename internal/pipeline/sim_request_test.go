@@ -12,11 +12,14 @@ var junk = func() (all [2][]byte) {
 	var b []byte
 	for i := 0; len(b) < 1<<17; i++ {
 		key := fmt.Sprintf("false:%d", i)
-		b = fmt.Appendf(b, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$1\r\nx\r\n*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key, len(key), key)
+		b = fmt.Appendf(b, junkRequest+"$%d\r\n%s\r\n$1\r\nx\r\n*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key, len(key), key)
 	}
 	all[1] = b
 	return all
 }()
+
+// junkRequest is how a request in a value begins.
+const junkRequest = "*3\r\n$3\r\nSET\r\n"
 
 // place moves a request to an offset in the bytes of its client.
 func (r *simRequest) place(offset int64) {
@@ -81,9 +84,9 @@ func (cl *simClient) value() []byte {
 	rng := cl.s.rng
 	size := 100
 	switch n := rng.IntN(100); {
-	case n < 1:
+	case n < 2:
 		size = 100_000
-	case n < 5:
+	case n < 8:
 		size = 20_000
 	case n < 25:
 		size = 2000

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"net/netip"
 
 	"github.com/hotsniff/hotsniff/internal/testkit"
@@ -214,8 +215,15 @@ func (cl *simClient) turn() {
 
 // sendAll sends b in segments as long as they get.
 func (cl *simClient) sendAll(dir uint8, b []byte) {
+	trap := cl.s.fake && !cl.c.eager && cl.s.rng.IntN(2) == 0
 	for len(b) > 0 {
 		n := min(len(b), cl.c.mss)
+		if dir == 0 && trap {
+			// The next segment may begin with what looks like a request.
+			if at := bytes.LastIndex(b[:n], []byte(junkRequest)); at > 0 && n < len(b) {
+				n = at
+			}
+		}
 		cl.send(dir, testkit.ACK, b[:n])
 		b = b[n:]
 	}
