@@ -35,6 +35,14 @@ type simTurn struct {
 	strict     bool // begins as an array, with the name in the first segment
 }
 
+// of returns the requests of a turn.
+func (c *simConn) of(turn int) []simRequest {
+	if turn+1 < len(c.turns) {
+		return c.requests[c.turns[turn].first:c.turns[turn+1].first]
+	}
+	return c.requests[c.turns[turn].first:]
+}
+
 // simRequest is one request; offsets are client bytes.
 type simRequest struct {
 	from, end      int64

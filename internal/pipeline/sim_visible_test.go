@@ -109,43 +109,53 @@ const (
 	turnsJoined = 2 // on a connection whose start was not seen
 )
 
-// certain adds the requests of a connection that must be counted: those of a
-// connection that was seen from its start, up to the first hole that takes more
-// than bytes of a value; and again from the second turn behind such a hole
-// that is whole and begins with a request, when the client waits for replies
-// and the turn before was whole with its replies. (A turn that was captured
-// behind its own reply does not show that it is one, so where packets are
-// swapped nothing is certain behind a hole.)
+// certain adds the requests of a connection that must be counted:
+//
+//   - seen from its start: up to the first hole that takes more than bytes of a
+//     value, and again from the first turn behind it that begins right;
+//   - joined in the middle or after a long silence: from the second turn in a
+//     row that begins right, up to such a hole as well. A hole that comes
+//     earlier makes turns run together while it is waited for, so nothing is
+//     certain any more.
+//
+// A turn begins right when it is whole, begins with a request that says what it
+// is in its first segment, and when the turn before was whole, with its
+// replies. Clients that do not wait for replies have no turns; a turn that was
+// captured behind its own reply does not show that it is one.
 func (o *oracle) certain(c *simConn, b *seenBytes) {
-	inSync, wholeBefore, replied := c.synSeen, false, int64(0)
-	good, need := 0, turnsJoined // turns that begin right in a row, and how many it takes
+	if len(b.client) == 0 {
+		return
+	}
+	turns := !c.eager && o.s.swap == 0
+	inSync, rightBefore, replied := c.synSeen, false, int64(0)
+	good, need := 0, turnsJoined
 	for i := range c.turns {
-		if i == c.jumped { // silent for so long that it is forgotten
+		if i == c.jumped {
 			inSync, good, need = false, 0, turnsJoined
 		}
 		t := &c.turns[i]
-		requests := c.requests[t.first:]
-		if i+1 < len(c.turns) {
-			requests = c.requests[t.first:c.turns[i+1].first]
-		}
-		whole := true
-		b.client.holes(t.from, t.to, func(int64, int64) { whole = false })
-		hurt := firstHarm(b, t, requests)
-		if good++; !whole || !wholeBefore || !t.strict || c.eager || o.s.swap > 0 {
+		whole, late := true, false
+		b.client.holes(t.from, t.to, func(_, to int64) { whole, late = false, late || to > b.client[0][0] })
+		if good++; !turns || !whole || !rightBefore || !t.strict {
 			good = 0
 		}
 		inSync = inSync || good >= need
+		requests := c.of(i)
+		harm := firstHarm(b, t, requests)
 		for j := range requests {
-			if inSync && requests[j].end <= hurt {
+			if inSync && requests[j].end <= harm {
 				o.must.add(c, &requests[j])
 			}
 		}
-		if hurt < t.to && inSync {
+		switch {
+		case inSync && harm < t.to:
 			inSync, good, need = false, 0, turnsLost
+		case !inSync && late && need == turnsJoined:
+			turns = false
 		}
-		wholeBefore = whole
+		rightBefore = whole
 		if !o.s.oneWay {
-			b.server.holes(replied, replied+t.replyBytes, func(int64, int64) { wholeBefore = false })
+			b.server.holes(replied, replied+t.replyBytes, func(int64, int64) { rightBefore = false })
 		}
 		replied += t.replyBytes
 	}
