@@ -13,7 +13,7 @@ build: setup ## build bin/hotsniff
 setup:
 	@scripts/setup.sh
 
-demo: build ## show the main job on real traffic, about 30 s
+demo: build ## show the main job on real traffic, about 40 s
 	@scripts/demo.sh
 
 test: setup ## run every test, with the race detector, live ones included

@@ -27,16 +27,7 @@ const patience = 60 * time.Second
 
 func TestNodeSubscriber(t *testing.T) {
 	node, npm := need(t, "node"), need(t, "npm")
-	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "subscriber.mjs"} {
-		b, err := os.ReadFile(filepath.Join("node", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := copied(t, "node", "package.json", "package-lock.json", "subscriber.mjs")
 	ci := exec.Command(npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts")
 	ci.Dir = dir
 	if out, err := ci.CombinedOutput(); err != nil {
@@ -51,7 +42,25 @@ func TestNodeSubscriber(t *testing.T) {
 }
 
 func TestPythonSubscriber(t *testing.T) {
-	follows(t, need(t, "python3"), filepath.Join("python", "subscriber.py"))
+	python := need(t, "python3")
+	follows(t, python, filepath.Join(copied(t, "python", "subscriber.py"), "subscriber.py"))
+}
+
+// copied returns a directory of the test's own with these files of an example:
+// nothing is installed into the source tree, and go test sees what it depends on.
+func copied(t *testing.T, example string, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(example, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // TestLockNamesNoRegistry: whoever installs decides where the packages come

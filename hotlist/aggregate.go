@@ -139,45 +139,58 @@ func (a *Aggregate) run() {
 func (a *Aggregate) Flush(ctx context.Context) error {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()
-	a.mu.Lock()
-	take := a.sums
-	a.sums = make(map[string]*sum, len(take))
-	a.mu.Unlock()
 	var errs []error
-	for key, s := range take {
-		by := s.by // s is shared again once it is kept
-		if by == 0 {
-			continue
-		}
+	for _, p := range a.due() {
 		wctx, cancel := context.WithTimeout(ctx, a.cfg.Timeout)
-		err := a.write(wctx, key, by)
+		err := a.write(wctx, p.key, p.by)
 		cancel()
-		a.mu.Lock()
-		a.stats.Writes++
+		a.written(p, err)
 		if err != nil {
-			a.stats.Failed++
-			a.keep(key, s)
-		}
-		a.mu.Unlock()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("add %d to %q: %w", by, key, err))
+			errs = append(errs, fmt.Errorf("add %d to %q: %w", p.by, p.key, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// keep puts a sum back that could not be written; under mu. New increments
-// came meanwhile, perhaps.
-func (a *Aggregate) keep(key string, s *sum) {
-	if newer := a.sums[key]; newer != nil {
-		if overflows(s.by, newer.by) {
-			// 2^63 unwritten increments: keep the older ones, there is no
-			// number for both.
-			newer.by = 0
+// part is what one write of a flush takes from a sum. Until it is written the
+// sum stays where it is, so that Add sees how old it is.
+type part struct {
+	key string
+	by  int64
+	at  time.Time
+}
+
+// due returns what is to be written.
+func (a *Aggregate) due() []part {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	parts := make([]part, 0, len(a.sums))
+	now := time.Now()
+	for key, s := range a.sums {
+		if s.by == 0 {
+			delete(a.sums, key)
+			continue
 		}
-		s.by += newer.by
+		parts = append(parts, part{key, s.by, now})
 	}
-	a.sums[key] = s
+	return parts
+}
+
+// written takes a part that was written off its sum; what came meanwhile stays.
+func (a *Aggregate) written(p part, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stats.Writes++
+	if err != nil {
+		a.stats.Failed++
+		return
+	}
+	s := a.sums[p.key]
+	if s.by -= p.by; s.by == 0 {
+		delete(a.sums, p.key)
+		return
+	}
+	s.since = p.at
 }
 
 // Close ends the flushing and writes what is left. It returns what could not

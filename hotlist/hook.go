@@ -53,12 +53,14 @@ type Hook struct {
 	items  *otter.Cache[string, *reply]
 	flight singleflight.Group
 	notes  *notes
+	remove func()
 
 	hits, misses, drops atomic.Uint64
 }
 
 // reply is what Redis answered to one command; immutable.
 type reply struct {
+	key   string
 	value any // as snapshot made it
 	null  bool
 	gen   uint64
@@ -91,16 +93,35 @@ func NewHook(w *Watcher, cfg HookConfig) *Hook {
 	if cfg.Tell != nil {
 		h.notes = newNotes(w, cfg.Tell)
 	}
+	h.remove = w.listen(&listener{change: func(_, left []*Hot) { h.letGo(left) }})
 	return h
 }
 
 // Close sends the notes that wait and ends the hook's goroutine. The hook then
 // still serves and drops, but tells nobody.
 func (h *Hook) Close() {
+	h.remove()
 	if h.notes != nil {
 		h.notes.close()
 	}
 	h.items.StopAllGoroutines()
+}
+
+// letGo frees the copies of keys that left the list, which nobody reads any
+// more. One key has several copies, one for each command and its arguments.
+func (h *Hook) letGo(left []*Hot) {
+	if len(left) == 0 {
+		return
+	}
+	gone := make(map[string]bool, len(left))
+	for _, hot := range left {
+		gone[hot.Key] = true
+	}
+	for sig, r := range h.items.All() {
+		if gone[r.key] {
+			h.items.Invalidate(sig)
+		}
+	}
 }
 
 // Stats returns the counters.
@@ -260,8 +281,14 @@ func (h *Hook) store(sig string, r *reply, hot *Hot, size int) {
 	r.fresh = time.Since(h.start) + ttl
 	// As for Cache: an equal part at least, so that bytes bound entries.
 	r.size = uint32(min(max(size+len(sig), h.cfg.MaxBytes/h.cfg.MaxEntries, 1), 1<<31))
-	if r.gen == hot.gen.Load() {
-		h.items.Set(sig, r)
+	if r.gen != hot.gen.Load() {
+		return
+	}
+	r.key = hot.Key
+	h.items.Set(sig, r)
+	// As for Cache: a key that left meanwhile must not come back.
+	if now, ok := h.w.Lookup(hot.Key); !ok || now.gen != hot.gen {
+		h.items.Invalidate(sig)
 	}
 }
 

@@ -43,6 +43,28 @@ func commands(s *redistest.Server, name string) int {
 	return 0
 }
 
+func TestHookFreesCopiesOfKeysThatLeft(t *testing.T) {
+	s := redistest.Start(t)
+	c, h, w := hooked(t, s)
+	ctx := context.Background()
+	s.Do("HSET", "k1", "f", "v", "g", "v")
+	c.HGet(ctx, "k1", "f")
+	c.HGet(ctx, "k1", "g")
+	c.HGetAll(ctx, "k1")
+	c.MGet(ctx, "k1", "k2")
+	if n := h.Stats().Entries; n != 5 {
+		t.Errorf("%d copies of two keys; want 5", n)
+	}
+	w.set(Entry{Key: "k2", Action: ActionLocalize, TTLMs: MaxTTLMs})
+	if n := h.Stats().Entries; n != 1 {
+		t.Errorf("k1 left, and there are %d copies; want that of k2", n)
+	}
+	w.set()
+	if n := h.Stats().Entries; n != 0 {
+		t.Errorf("all left, and there are %d copies", n)
+	}
+}
+
 func TestHookServesHotKeysWithoutRedis(t *testing.T) {
 	s := redistest.Start(t)
 	c, h, _ := hooked(t, s)

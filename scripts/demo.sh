@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job on real traffic, in about 30 s: see scripts/demo/main.go.
+# The main job on real traffic, in about 40 s: see scripts/demo/main.go.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -95,7 +95,7 @@ func (s *Snapshot) reportKey(port uint16, k *topk.KeyStat, clients int64) report
 	out := report.Key{
 		Port: port, State: k.State.String(), Share: k.Share, ShareLow: k.ShareLow, ShareHigh: k.ShareHigh,
 		Accesses: k.Accesses, AccessesError: k.AccessesError, AccessesPerSecond: k.Rate,
-		Reads: k.Reads, Writes: k.Writes, RequestBytes: k.RequestBytes, ReplyBytes: k.ReplyBytes,
+		Reads: k.Reads, Writes: k.Writes, RequestBytes: k.RequestBytes, ReplyBytes: k.ReplyBytes, ReplyEstimated: k.ReplyBytesEstimated,
 		Clients: uint64(k.Clients), Commands: map[string]uint64{}, Rule: k.Rule, Action: k.Action,
 	}
 	if e, listed := s.listEntry(actions.AdviceConfig{}, port, k, clients); listed {

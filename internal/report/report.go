@@ -53,6 +53,7 @@ type Key struct {
 	Writes            uint64            `json:"writes"`
 	RequestBytes      uint64            `json:"request_bytes"`
 	ReplyBytes        uint64            `json:"reply_bytes"`
+	ReplyEstimated    bool              `json:"-"` // some reply bytes were shared out over pipelined requests
 	Clients           uint64            `json:"clients"`
 	TopClient         *TopClient        `json:"top_client,omitempty"`
 	Commands          map[string]uint64 `json:"commands"`

@@ -35,7 +35,7 @@ var columns = []column{
 	{"reads", func(k *Key) string { return count(k.Reads) }, nil},
 	{"writes", func(k *Key) string { return count(k.Writes) }, nil},
 	{"request_bytes", func(k *Key) string { return bytesText(k.RequestBytes) }, func(k *Key) string { return count(k.RequestBytes) }},
-	{"reply_bytes", func(k *Key) string { return bytesText(k.ReplyBytes) }, func(k *Key) string { return count(k.ReplyBytes) }},
+	{"reply_bytes", replyBytes, func(k *Key) string { return count(k.ReplyBytes) }},
 	{"clients", func(k *Key) string { return count(k.Clients) }, nil},
 	{"top_client", topClient, topClient},
 	{"command", topCommand, topCommand},
@@ -148,6 +148,14 @@ func bytesText(n uint64) string {
 		return count(n) + " B"
 	}
 	return strconv.FormatFloat(v, 'f', 1, 64) + " " + "KMGT"[unit-1:unit] + "iB"
+}
+
+// replyBytes marks what was shared out over the requests of pipelines.
+func replyBytes(k *Key) string {
+	if k.ReplyEstimated {
+		return "~" + bytesText(k.ReplyBytes)
+	}
+	return bytesText(k.ReplyBytes)
 }
 
 func topClient(k *Key) string {

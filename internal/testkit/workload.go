@@ -22,7 +22,9 @@ type Workload struct {
 	Rate     int                                    // requests a second over all connections
 	HotKey   string                                 // the key whose share is known
 	Share    func(sinceStart time.Duration) float64 // its share, 0..1
-	Keys     int                                    // number of other keys, accessed by a Zipf law with exponent 0.7
+	// HotKeyAt, if set, names the key whose share is known in place of HotKey.
+	HotKeyAt func(sinceStart time.Duration) string
+	Keys     int // number of other keys, accessed by a Zipf law with exponent 0.7
 	Seed     uint64
 
 	start time.Time
@@ -79,9 +81,14 @@ func (w *Workload) drive(ctx context.Context, id uint64) error {
 		out = out[:0]
 		hot := 0
 		for range depth {
-			if rng.Float64() < w.Share(time.Since(w.start)) {
+			since := time.Since(w.start)
+			if rng.Float64() < w.Share(since) {
 				hot++
-				out = AppendCommand(out, "GET", w.HotKey)
+				key := w.HotKey
+				if w.HotKeyAt != nil {
+					key = w.HotKeyAt(since)
+				}
+				out = AppendCommand(out, "GET", key)
 			} else {
 				out = AppendCommand(out, "GET", fmt.Sprintf("item:%d", cold.next()))
 			}

@@ -2,6 +2,7 @@
 // them with hotsniff beside tcpdump, which does the least that reading a file
 // through libpcap can cost. Runs alternate, so that both meet the same machine;
 // tcpdump runs twice a round: how far the two are apart (A/A) is the noise.
+// Then it measures how long a hot key takes from the wire to the channel.
 package main
 
 import (
@@ -23,10 +24,18 @@ import (
 
 func main() {
 	bin := flag.String("hotsniff", "bin/hotsniff", "the program to measure")
-	rounds := flag.Int("rounds", 9, "rounds for each file")
+	rounds := flag.Int("rounds", 9, "rounds for each file; 0: do not read files")
 	dir := flag.String("dir", "", "keep the recordings in this directory and reuse them")
+	steps := flag.Int("steps", 36, "steps of the delay from packet to subscriber; 0: do not measure it")
 	flag.Parse()
-	if err := bench(*bin, *dir, *rounds); err != nil {
+	err := error(nil)
+	if *rounds > 0 {
+		err = bench(*bin, *dir, *rounds)
+	}
+	if err == nil && *steps > 0 {
+		err = delay(*bin, *steps)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

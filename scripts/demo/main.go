@@ -1,20 +1,17 @@
 // The demo shows the main job on real traffic: it starts a redis-server on a
 // free loopback port, drives a load at it in which one key grows from 0.3 % to
 // 26 % of the requests, runs `hotsniff run` on the port with live capture, and
-// prints what hotsniff says beside what the load truly was. It ends by itself
-// and leaves nothing running.
+// prints what hotsniff says beside what the load truly was. Then it closes the
+// loop: ten applications follow the list that hotsniff publishes and keep the
+// key's reads off Redis (loop.go). It ends by itself and leaves nothing running.
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -42,10 +39,19 @@ func share(t time.Duration) float64 {
 func main() {
 	bin := flag.String("hotsniff", "bin/hotsniff", "the program to show")
 	rate := flag.Int("rate", 20000, "requests a second")
+	only := flag.Bool("loop", false, "the closed loop only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := demo(ctx, *bin, *rate); err != nil {
+	var err error
+	if !*only {
+		err = demo(ctx, *bin, *rate)
+		fmt.Println()
+	}
+	if err == nil {
+		err = loop(ctx, *bin)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -57,11 +63,11 @@ func demo(ctx context.Context, bin string, rate int) error {
 		return err
 	}
 	defer redis.Stop()
-	sniffer, err := start(ctx, bin, redis.Port)
+	sniffer, err := testkit.StartDaemon(bin, redis.Port)
 	if err != nil {
 		return err
 	}
-	defer sniffer.kill()
+	defer sniffer.Kill()
 	load := &testkit.Workload{Addr: redis.Addr(), Conns: 20, Pipeline: 4, Rate: rate,
 		HotKey: hotKey, Share: share, Keys: 100000, Seed: 1}
 	fmt.Printf("redis-server on port %d, %d requests a second over %d connections; %q grows from %.1f %% to %.0f %% between %.0f s and %.0f s\n\n",
@@ -82,61 +88,4 @@ func demo(ctx context.Context, bin string, rate int) error {
 	}
 	time.Sleep(500 * time.Millisecond) // two ticks: the last packets are in
 	return w.summary()
-}
-
-// sniffer is the running `hotsniff run`.
-type sniffer struct {
-	cmd  *exec.Cmd
-	url  string
-	log  bytes.Buffer
-	done chan struct{}
-	once sync.Once
-}
-
-func start(ctx context.Context, bin string, port int) (*sniffer, error) {
-	web, err := testkit.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	addr := "127.0.0.1:" + strconv.Itoa(web)
-	s := &sniffer{url: "http://" + addr, done: make(chan struct{})}
-	s.cmd = exec.Command(bin, "run", "--interface", "lo", "--port", strconv.Itoa(port), "--web.listen-address", addr)
-	s.cmd.Stderr = &s.log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() { s.cmd.Wait(); close(s.done) }()
-	for range 100 {
-		if _, err := s.report(ctx, "5s"); err == nil {
-			return s, nil
-		}
-		select {
-		case <-s.done:
-			return nil, fmt.Errorf("hotsniff ended at once:\n%s", strings.TrimSpace(s.log.String()))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	s.kill()
-	return nil, fmt.Errorf("hotsniff does not answer:\n%s", s.log.String())
-}
-
-// stop asks hotsniff to end and returns its log and how long that took.
-func (s *sniffer) stop() (string, time.Duration) {
-	begin := time.Now()
-	s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.done:
-	case <-time.After(5 * time.Second):
-	}
-	took := time.Since(begin)
-	s.kill()
-	return s.log.String(), took
-}
-
-func (s *sniffer) kill() {
-	s.once.Do(func() {
-		s.cmd.Process.Kill()
-		<-s.done
-	})
 }

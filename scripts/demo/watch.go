@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/hotsniff/hotsniff/internal/report"
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // watcher compares what hotsniff reports with what the load truly was.
 type watcher struct {
-	sniffer *sniffer
+	sniffer *testkit.Daemon
 	load    truth
 	last    report.Report
 	hotAt   time.Duration // since the start of the load; 0 while it is not hot
@@ -28,9 +29,9 @@ type truth interface {
 }
 
 // report asks hotsniff for its report.
-func (s *sniffer) report(ctx context.Context, window string) (report.Report, error) {
+func (w *watcher) report(ctx context.Context, window string) (report.Report, error) {
 	var r report.Report
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/hotkeys?window="+window, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.sniffer.URL+"/api/v1/hotkeys?window="+window, nil)
 	if err != nil {
 		return r, err
 	}
@@ -58,7 +59,7 @@ func (w *watcher) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		r, err := w.sniffer.report(ctx, "5s")
+		r, err := w.report(ctx, "5s")
 		if err != nil || w.load.Start().IsZero() {
 			continue
 		}
@@ -120,10 +121,10 @@ func (w *watcher) crossing(window time.Duration) time.Duration {
 // summary prints the outcome; an error means that the demo did not show what
 // it promises.
 func (w *watcher) summary() error {
-	if r, err := w.sniffer.report(context.Background(), "60s"); err == nil {
+	if r, err := w.report(context.Background(), "60s"); err == nil {
 		w.last = r
 	}
-	log, took := w.sniffer.stop()
+	log, took := w.sniffer.Stop()
 	fmt.Printf("\nhotsniff's log:\n%s\n", indent(log))
 	key := find(&w.last, hotKey)
 	if key == nil || w.hotAt == 0 {
@@ -132,7 +133,7 @@ func (w *watcher) summary() error {
 	real, _ := w.load.TrueShare(w.last.To, time.Minute)
 	now, five := w.crossing(500*time.Millisecond), w.crossing(5*time.Second)
 	c := &w.last.Capture
-	usage := w.sniffer.cmd.ProcessState
+	usage := w.sniffer.State()
 	cpu := usage.UserTime() + usage.SystemTime()
 	fmt.Printf(`summary
   became hot       at %.2f s: %.2f s after its share crossed %.0f %%, %.2f s after its share over 5 s did
