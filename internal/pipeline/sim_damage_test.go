@@ -51,8 +51,8 @@ func (s *scenario) start() int {
 	if first == 0 || s.rng.IntN(2) == 0 {
 		return first
 	}
-	for i := first; i < len(s.events)/2; i++ {
-		if s.events[i].falseStart() {
+	for i := first; i < len(s.events)*3/4; i++ {
+		if p := &s.events[i]; p.falseStart() && s.provable(p) {
 			return i
 		}
 	}

@@ -96,7 +96,11 @@ func (cl *simClient) value() []byte {
 		from = junk[1]
 	}
 	at := rng.IntN(len(from) - size)
-	return from[at : at+rng.IntN(size+1)]
+	v := from[at : at+rng.IntN(size+1)]
+	if end := bytes.LastIndex(v, []byte(junkRequest)); end > 0 && rng.IntN(2) == 0 {
+		v = v[:end] // whole requests, to the end
+	}
+	return v
 }
 
 // command returns a request as an array.

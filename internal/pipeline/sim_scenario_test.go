@@ -118,6 +118,9 @@ func (s *scenario) drawDamage() {
 	}
 	if rng.IntN(3) == 0 {
 		s.head = 1 + rng.IntN(300)
+		if rng.IntN(2) == 0 {
+			s.loss = 0
+		}
 	}
 }
 
