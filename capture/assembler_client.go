@@ -221,6 +221,10 @@ func (a *Assembler[S]) clientClose(f *flow[S], seq uint32, flags uint8) {
 		return
 	}
 	switch {
+	case anchored && ahead != 0 && a.embryos.pending(f.hash, seq) != nil:
+		// A connection without data came and went on the same tuple: what lies
+		// between the two was never sent.
+		a.end(f, EndReused)
 	case flags&FlagRST != 0:
 		a.end(f, EndRST)
 	case !anchored || ahead == 0:
