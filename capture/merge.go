@@ -101,7 +101,7 @@ func (m *merger) nextOfOne(p *Packet) error {
 		m.Close()
 		return io.EOF
 	}
-	p.Interface = 0
+	p.Interface, p.SampleEvery = 0, 0
 	err := m.read(m.files[0], p)
 	m.done = err != nil
 	return err

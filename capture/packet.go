@@ -29,6 +29,12 @@ type Packet struct {
 	T         int64    // capture time, nanoseconds since the epoch
 	Link      LinkType // what Data starts with
 	Interface int      // index into Stats().Interfaces
+
+	// SampleEvery says how the source thinned out: when this packet was taken,
+	// it kept 1 in so many packets of the device, each by an independent draw.
+	// This packet stands for SampleEvery packets. 0 and 1 mean that every
+	// packet was kept.
+	SampleEvery int
 }
 
 // TCP flags as they stand in byte 13 of the header (RFC 9293 section 3.1).

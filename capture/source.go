@@ -25,6 +25,20 @@ type Source interface {
 	Close() error
 }
 
+// MaxSampleEvery is the coarsest sampling: 1 packet in 1024. At a million
+// packets a second a thousand remain, and fewer would save nothing more.
+const MaxSampleEvery = 1024
+
+// Sampling is implemented by live sources that can keep 1 packet in n in the
+// kernel, where a packet that is not kept costs neither a copy nor the reader.
+type Sampling interface {
+	// SetSampleEvery changes n: 1, 2, 4 ... MaxSampleEvery. No packet is lost
+	// by it. Packets that were taken before and still wait keep their old
+	// Packet.SampleEvery. Reader goroutine only. ErrNoSampling when the system
+	// cannot; n is then 1.
+	SetSampleEvery(n int) error
+}
+
 // Stats are the counters of a Source.
 type Stats struct {
 	Interfaces []InterfaceStats // index is Packet.Interface; owned by the caller
@@ -54,6 +68,9 @@ var (
 		"'setcap cap_net_raw+ep' on the binary, or use the systemd unit (AmbientCapabilities=CAP_NET_RAW)")
 	// ErrNoDevice is returned by OpenLive when the interface does not exist.
 	ErrNoDevice = errors.New("capture: no such interface")
+	// ErrNoSampling is returned by SetSampleEvery where the kernel cannot
+	// sample or its socket cannot be reached.
+	ErrNoSampling = errors.New("capture: the kernel cannot sample packets here")
 	// ErrDown is returned by OpenLive when the interface is down, and by Next
 	// when it vanishes. One that only goes down is silent (ErrTimeout), and the
 	// capture goes on when it comes up again.
