@@ -197,7 +197,8 @@ func (a *Assembler[S]) deliver(f *flow[S], b []byte, wire, ack uint32, turn bool
 		}
 		f.ack = ack
 	}
-	f.flags = f.flags&^(flowStart|flowGapped) | flowAckKnown
+	const proven = flowProven / flowAckKnown // the second data finds flowAckKnown set
+	f.flags = f.flags&^(flowStart|flowGapped) | flowAckKnown | f.flags&flowAckKnown*proven
 	f.next += wire
 	if len(b) > 0 {
 		a.stats.ClientBytes += uint64(len(b))

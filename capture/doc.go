@@ -83,7 +83,8 @@
 // # Limits, and what happens there
 //
 //	flows              262,144 of 56 + 5..10 bytes; then a flow of a random sample of 16 goes: a closed
-//	                   one, else the one that was silent longest (Evicted)
+//	                   one, else one that sent data only once, else the one that was
+//	                   silent longest (Evicted); so a flood displaces itself
 //	silence            30 minutes (Idle)
 //	waiting bytes      256 pages of 1 KiB a flow, 16 MiB in all; then holes are given up (LimitGaps)
 //	waiting flows      4,096; then the oldest hole is given up
