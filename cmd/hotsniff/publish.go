@@ -68,12 +68,25 @@ func manualEntries(file *config.File) []actions.ManualEntry {
 	return out
 }
 
-// feed hands the list of each new snapshot of latest to p, and the pins and bans of p to
-// the engine, until ctx ends. Neither ever blocks, and this goroutine is not
-// the one that captures.
-func feed(ctx context.Context, engine *pipeline.Engine, latest func() *pipeline.Snapshot, p *actions.Publisher) {
-	tick := time.NewTicker(pipeline.TickEvery / 2)
-	defer tick.Stop()
+// nudge tells one goroutine that there is something new. It holds one note: who
+// comes late finds the newest state anyway.
+type nudge chan struct{}
+
+func newNudge() nudge { return make(nudge, 1) }
+
+// raise never blocks.
+func (n nudge) raise() {
+	select {
+	case n <- struct{}{}:
+	default:
+	}
+}
+
+// feed hands the list of each new snapshot of latest to p as soon as fresh says that it
+// is there, and the pins and bans of p to the engine, until ctx ends. Neither
+// ever blocks, and this goroutine is not the one that captures. Snapshots come
+// four times a second also while no packet does.
+func feed(ctx context.Context, engine *pipeline.Engine, latest func() *pipeline.Snapshot, p *actions.Publisher, fresh nudge) {
 	var last *pipeline.Snapshot
 	var manual *actions.ManualSet
 	for {
@@ -88,7 +101,7 @@ func feed(ctx context.Context, engine *pipeline.Engine, latest func() *pipeline.
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-fresh:
 		}
 	}
 }

@@ -60,8 +60,9 @@ func (c *runCmd) Run(a *app, k *kong.Context) error {
 		return liveHint(err)
 	}
 	defer src.Close()
-	d := &daemon{log: log, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue)}
+	d := &daemon{log: log, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue), fresh: newNudge()}
 	cfg.OnEvents = d.queueEvents
+	cfg.OnSnapshot = d.fresh.raise
 	cfg.OnPanic = func(v any, stack []byte) {
 		// Neither holds bytes of the wire: a Go stack shows addresses.
 		log.Error("survived a bug; please report it", "panic", fmt.Sprint(v), "stack", string(stack))
@@ -103,6 +104,7 @@ type daemon struct {
 	shown     func() *pipeline.Snapshot // what metrics, API and page may show
 	listed    func() *pipeline.Snapshot // what is published
 	events    chan []pipeline.Event
+	fresh     nudge         // a snapshot was stored
 	lost      atomic.Uint64 // list changes that did not fit the queue
 }
 
@@ -124,7 +126,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	g.Go(func() error { d.monitor.Watch(ctx); return nil })
 	if d.publisher != nil {
 		g.Go(func() error { return d.publisher.Run(ctx) })
-		g.Go(func() error { feed(ctx, d.engine, d.listed, d.publisher); return nil })
+		g.Go(func() error { feed(ctx, d.engine, d.listed, d.publisher, d.fresh); return nil })
 	}
 	return g.Wait()
 }

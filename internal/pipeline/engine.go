@@ -35,6 +35,10 @@ type Config struct {
 	// OnEvents is called on the goroutine of Run, at ticks at which the hot
 	// list changed. The slice is valid during the call.
 	OnEvents func([]Event)
+	// OnSnapshot, if set, is called on the goroutine of Run after each
+	// snapshot, once a tick: Latest returns it from then on. It must not
+	// block; a send to a channel that drops what does not fit is enough.
+	OnSnapshot func()
 	// OnPanic, if set, makes the engine survive a panic, which is a bug of
 	// ours: it is called with the value and the stack. Tests leave it unset.
 	OnPanic func(v any, stack []byte)
@@ -183,7 +187,15 @@ func (e *Engine) advance(t int64) {
 	e.takeManual(t)
 	e.tickPorts(t)
 	if !e.cfg.Whole {
-		e.latest.Store(e.snapshot(t))
+		e.store(t)
+	}
+}
+
+// store makes the snapshot that all others see, and says that it is there.
+func (e *Engine) store(t int64) {
+	e.latest.Store(e.snapshot(t))
+	if e.cfg.OnSnapshot != nil {
+		e.cfg.OnSnapshot()
 	}
 }
 
@@ -211,7 +223,7 @@ func (e *Engine) finish() {
 	t := e.clock.now
 	e.asm.Flush(t)
 	e.tickPorts(t)
-	e.latest.Store(e.snapshot(t))
+	e.store(t)
 }
 
 // rand returns the next of a fixed sequence of random numbers (xorshift): a
