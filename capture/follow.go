@@ -12,8 +12,11 @@ import (
 // lasts. A follower opens one after the other. All of it belongs to the reader
 // goroutine; close also to whoever closes a source that nobody reads.
 type liveEngine interface {
-	// next is Source.Next. It returns io.EOF when its ending asks for it.
+	// next is Source.Next. It returns io.EOF when its ending asks for it, and
+	// when it has drained after leave.
 	next(p *Packet) error
+	// leave asks next for the packets captured until t, in ns, and for no more.
+	leave(t int64)
 	setSampleEvery(n int) error
 	// count brings the counters that the follower gave it up to date.
 	count()
@@ -62,6 +65,7 @@ type follower struct {
 	bound   int       // number of the interface that the engine reads, 0 when not known
 	due     bool      // time to look at the interface; also before the first packet
 	looked  int64     // time of the last look
+	leaving bool      // the device is lost, and what it captured is still read
 	over    bool      // Next has returned io.EOF or a final error
 	mine    bool      // the reader has taken the engine
 	retryAt time.Time // of the next attempt to open
@@ -125,15 +129,19 @@ func (f *follower) take() bool {
 
 // fail decides what an error of the engine means.
 func (f *follower) fail(p *Packet, err error) error {
-	if !isAway(err) {
+	now := time.Now()
+	switch {
+	case !isAway(err) && !(err == io.EOF && f.leaving):
 		return f.finish(err)
-	}
-	if f.asked() { // nothing more will come
+	case f.asked(): // nothing more will come
 		return f.finish(io.EOF)
+	case !f.leaving:
+		f.lose(now.UnixNano(), err)
+	default:
+		f.closeEngine()
+		f.retryAt = now // at once
 	}
-	now := time.Now().UnixNano()
-	f.lose(now, err)
-	*p = Packet{T: now}
+	*p = Packet{T: now.UnixNano()}
 	return ErrTimeout
 }
 
@@ -144,7 +152,7 @@ func isAway(err error) bool { return errors.Is(err, ErrDown) || errors.Is(err, E
 // now is in nanoseconds since the epoch.
 func (f *follower) look(now int64) {
 	f.due = false
-	if f.engine == nil || f.bound == 0 || f.asked() {
+	if f.engine == nil || f.leaving || f.bound == 0 || f.asked() {
 		return
 	}
 	index, up, err := f.device(f.cfg.Interface)
@@ -158,16 +166,21 @@ func (f *follower) look(now int64) {
 	}
 }
 
-// lose gives up the engine.
+// lose begins to give up the engine: the packets of the device that still wait
+// are read first.
 func (f *follower) lose(now int64, why error) {
-	f.engine.count()
-	f.engine.close()
-	f.engine = nil
-	f.retryAt = time.Time{} // at once
+	f.leaving = true
+	f.engine.leave(now)
 	if f.stats.Up {
 		f.stats.Up = false
 		f.tell(now, false, why)
 	}
+}
+
+func (f *follower) closeEngine() {
+	f.engine.count()
+	f.engine.close()
+	f.engine, f.leaving = nil, false
 }
 
 // tell calls the hook.
@@ -232,9 +245,7 @@ func (f *follower) asked() bool { return f.end.closing.Load() || f.end.stopT.Loa
 // finish ends the source with err and makes every later Next return io.EOF.
 func (f *follower) finish(err error) error {
 	if f.engine != nil {
-		f.engine.count()
-		f.engine.close()
-		f.engine = nil
+		f.closeEngine()
 	}
 	f.over, f.due = true, true
 	return err

@@ -241,3 +241,38 @@ func TestLiveFirstOpenFails(t *testing.T) {
 		}
 	})
 }
+
+// TestLiveLosesNothingWithTheInterface: what was captured before the interface
+// went is still delivered, and waiting for its return is no busy loop.
+func TestLiveLosesNothingWithTheInterface(t *testing.T) {
+	for _, away := range []string{"link del hot", "link set hot down", "link set hot name cold"} {
+		inNamespace(t, away, func(t *testing.T) {
+			addVeth(t)
+			src, err := OpenLive(LiveConfig{Interface: "hot", Timeout: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			idle(t, src, 2)
+			const packets = 1000
+			newGun(t, "gun", request().bytes()).fire(packets)
+			ip(t, away)
+			var p Packet
+			got, reads := 0, 0
+			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); reads++ {
+				if err := src.Next(&p); err == nil {
+					got++
+				} else if !errors.Is(err, ErrTimeout) {
+					t.Fatal(err)
+				}
+			}
+			if got != packets || src.Stats().Interfaces[0].Up {
+				t.Errorf("%d of %d packets, %+v", got, packets, src.Stats().Interfaces[0])
+			}
+			if reads-got > 200 { // 40 timeouts, and 8 times as often for the last one
+				t.Errorf("Next returned %d times without a packet within 2 s", reads-got)
+			}
+			src.Close()
+			src.Next(&p)
+		})
+	}
+}

@@ -56,9 +56,10 @@ func (e *fakeEngine) setSampleEvery(n int) error {
 	}
 	return e.noDice
 }
-func (e *fakeEngine) count()     {}
-func (e *fakeEngine) index() int { return e.bound }
-func (e *fakeEngine) close()     { e.closed++ }
+func (e *fakeEngine) leave(int64) { e.err = io.EOF }
+func (e *fakeEngine) count()      {}
+func (e *fakeEngine) index() int  { return e.bound }
+func (e *fakeEngine) close()      { e.closed++ }
 
 func (h *fakeHost) open(f *follower) (liveEngine, error) {
 	h.opens++

@@ -50,8 +50,7 @@ type livePcap struct {
 // renamed or replaced, Next returns ErrTimeout at the usual pace until an
 // interface of that name is up again, which is then opened within about a
 // second: no restart is needed. InterfaceStats tell, and LiveConfig.OnChange.
-// What was in the ring of an interface that vanished, at most one timeout of
-// packets, is lost with it.
+// What an interface captured before it went is still delivered.
 //
 // The Source implements Sampling.
 //
@@ -239,7 +238,10 @@ func (l *livePcap) nothing(p *Packet, err error) error {
 		if err != io.EOF {
 			err = liveError(l.name, errors.Join(err, l.handle.Error()))
 		}
-		return err
+		if l.drainTo == 0 || !isAway(err) {
+			return err
+		}
+		time.Sleep(l.timeout / 8) // the last block of a device that went comes within a timeout; polling does not wait
 	}
 	if l.ended() {
 		return io.EOF
@@ -267,9 +269,14 @@ func (l *livePcap) ended() bool {
 	}
 	// Time stamps may come from another clock than Stop's: never drain longer.
 	const longestDrain = int64(time.Second)
-	l.drainTo = l.end.stopT.Load()
+	if t := l.end.stopT.Load(); t != 0 {
+		l.drainTo = t
+	}
 	return l.drainTo != 0 && time.Now().UnixNano()-l.drainTo > longestDrain+2*int64(l.timeout)
 }
+
+// leave implements liveEngine.
+func (l *livePcap) leave(t int64) { l.drainTo = t }
 
 // setSampleEvery implements liveEngine: it replaces the program in the kernel.
 // libpcap knows nothing of it and keeps the program without sampling for its
