@@ -19,27 +19,32 @@ func TestLiveSamplingKeepsItsShare(t *testing.T) {
 		name, device string
 		use          socketUse
 		direction    Direction
+		flags        uint8
 	}{
-		{"with PACKET_IGNORE_OUTGOING", "hot", socketUse{true, true}, In},
-		{"with the inbound filter", "hot", socketUse{true, false}, In},
-		{"any device", "any", socketUse{true, true}, In},
-		{"any device with the inbound filter", "any", socketUse{true, false}, In},
-		{"both directions", "hot", socketUse{true, true}, Both},
+		{"with PACKET_IGNORE_OUTGOING", "hot", socketUse{true, true}, In, FlagACK},
+		{"with the inbound filter", "hot", socketUse{true, false}, In, FlagACK},
+		{"any device", "any", socketUse{true, true}, In, FlagACK},
+		{"any device with the inbound filter", "any", socketUse{true, false}, In, FlagACK},
+		{"both directions", "hot", socketUse{true, true}, Both, FlagACK},
+		{"a flood of SYNs", "hot", socketUse{true, true}, In, FlagSYN},
 	} {
 		inNamespace(t, tt.name, func(t *testing.T) {
 			addVeth(t)
-			src, err := openLive(LiveConfig{Interface: tt.device, Direction: tt.direction, Timeout: 20 * time.Millisecond}, tt.use)
+			const snaplen = 60
+			src, err := openLive(LiveConfig{Interface: tt.device, Direction: tt.direction, Snaplen: snaplen, Timeout: 20 * time.Millisecond}, tt.use)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := src.SetSampleEvery(n); err != nil {
 				t.Fatal(err)
 			}
-			g := newGun(t, "gun", request().bytes())
+			f := request()
+			f.flags = tt.flags
+			g := newGun(t, "gun", f.bytes())
 			g.fire(packets)
 			got := readRest(t, src, func(p *Packet) {
-				if p.SampleEvery != n {
-					t.Fatalf("packet taken 1 in %d, want 1 in %d", p.SampleEvery, n)
+				if p.SampleEvery != n || len(p.Data) != snaplen {
+					t.Fatalf("packet taken 1 in %d with %d bytes, want 1 in %d with %d", p.SampleEvery, len(p.Data), n, snaplen)
 				}
 			})
 			sigma := math.Sqrt(packets * (1.0 / n) * (1 - 1.0/n))
