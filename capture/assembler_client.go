@@ -197,7 +197,8 @@ func (a *Assembler[S]) deliver(f *flow[S], b []byte, wire, ack uint32, turn bool
 		}
 		f.ack = ack
 	}
-	f.flags = f.flags&^(flowStart|flowGapped) | flowAckKnown
+	const proven = flowProven / flowAckKnown // the second data finds flowAckKnown set
+	f.flags = f.flags&^(flowStart|flowGapped) | flowAckKnown | f.flags&flowAckKnown*proven
 	f.next += wire
 	if len(b) > 0 {
 		a.stats.ClientBytes += uint64(len(b))
@@ -221,6 +222,10 @@ func (a *Assembler[S]) clientClose(f *flow[S], seq uint32, flags uint8) {
 		return
 	}
 	switch {
+	case anchored && ahead != 0 && a.embryos.pending(f.hash, seq) != nil:
+		// A connection without data came and went on the same tuple: what lies
+		// between the two was never sent.
+		a.end(f, EndReused)
 	case flags&FlagRST != 0:
 		a.end(f, EndRST)
 	case !anchored || ahead == 0:

@@ -31,12 +31,12 @@ func (a *Assembler[S]) expire(f *flow[S], slot int, why EndReason) {
 	a.table.remove(slot)
 }
 
-// evict frees one entry of a full table: a closed flow if one is in the sample,
-// else a flow that only the server was seen of, else the one that was silent
-// longest. The sample is random because neighbours tend to be of one age.
+// evict frees one entry of a full table: the one least worth keeping of a
+// sample, and a closed one at once. The sample is random because neighbours tend
+// to be of one age.
 func (a *Assembler[S]) evict() {
 	now := uint16(a.now >> flowClock)
-	best, bestAge := -1, 0
+	best, bestRank := -1, 0
 	for seen := 0; seen < evictSample; {
 		slot := a.table.randomSlot()
 		f := a.table.at(slot)
@@ -51,13 +51,26 @@ func (a *Assembler[S]) evict() {
 			a.table.remove(slot)
 			return
 		}
-		age := int(int16(now - f.seen))
-		if f.flags&flowAnchored == 0 {
-			age += 1 << 16 // beyond every real age
-		}
-		if best < 0 || age > bestAge {
-			best, bestAge = slot, age
+		if rank := evictRank(f.flags, int16(now-f.seen)); best < 0 || rank > bestRank {
+			best, bestRank = slot, rank
 		}
 	}
 	a.expire(a.table.at(best), best, EndEvicted)
+}
+
+// evictRank orders flows by how well they can be spared: first those of which
+// only the server was seen, then those that sent data once, then the others;
+// among equals the one that was silent longest. A flood of connections is made
+// of the second kind, so it displaces itself and not the connections that work,
+// even when a million of them come within one unit of the clock.
+func evictRank(flags flowFlags, age int16) int {
+	const kind = 1 << 16 // beyond every age
+	rank := int(age)
+	switch {
+	case flags&flowAnchored == 0:
+		rank += 2 * kind
+	case flags&flowProven == 0:
+		rank += kind
+	}
+	return rank
 }

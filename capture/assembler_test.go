@@ -297,6 +297,19 @@ func TestAssemblerSteps(t *testing.T) {
 			{seg: syn(4999)},
 			{seg: fromClient(5000, 1, "xyz"), want: "end1 reused; open2 syn=true; data2 xyz turn"},
 		}},
+		{"the tuple is used again by a connection without data", []step{
+			{seg: syn(99)},
+			{seg: fromClient(100, 1, "abc"), want: "open1 syn=true; data1 abc turn"},
+			{seg: syn(4999)},
+			{seg: fromClient(5000, 1, "", FlagFIN), want: "end1 reused"},
+			{seg: fromClient(5000, 1, "xyz", FlagFIN), want: "open2 syn=true; data2 xyz turn; end2 fin"},
+		}},
+		{"the tuple is used again by a connection that is reset at once", []step{
+			{seg: syn(99)},
+			{seg: fromClient(100, 1, "abc"), want: "open1 syn=true; data1 abc turn"},
+			{seg: syn(4999)},
+			{seg: fromClient(5000, 1, "", FlagRST), want: "end1 reused"},
+		}},
 		{"the tuple is used again without a SYN", []step{
 			{seg: fromClient(100, 1, "abc"), want: "open1 syn=false; data1 abc"},
 			{seg: fromClient(3_000_000_000, 1, "xyz"), want: "end1 reused; open2 syn=false; data2 xyz"},

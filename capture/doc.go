@@ -55,6 +55,25 @@
 // both: what the server acknowledged then makes Turn exact and tells a hole that
 // the capture has from one that the server has too.
 //
+// # A live capture that goes on
+//
+// The source follows its interface by name. Whatever makes it silent (down,
+// deleted, renamed, moved to a container, its name given to another device),
+// Next returns ErrTimeout at the usual pace and the source opens the name again
+// as soon as an interface has it that is up. It asks for that once a second, by
+// packet time while packets come, so that no packet costs a system call. The
+// counters go on, and so does the sampling.
+//
+// # Sampling in the kernel
+//
+// SetSampleEvery(n) replaces the kernel's filter with one that first draws a
+// random number and keeps 1 packet in n. Packet.SampleEvery says of each packet
+// what held when it was taken: those that waited in the ring keep the old
+// number. Packets of the few hundred microseconds of the change itself carry the
+// smaller one. All kinds of packets are thinned out alike (see sampledProgram for
+// why SYN and FIN are no exception), so connections have holes everywhere and
+// sampled packets are to be decoded one by one.
+//
 // # Start and end of a flow
 //
 // SYNs are remembered in a table of fixed size (32,768; SYN floods touch nothing
@@ -83,7 +102,8 @@
 // # Limits, and what happens there
 //
 //	flows              262,144 of 56 + 5..10 bytes; then a flow of a random sample of 16 goes: a closed
-//	                   one, else the one that was silent longest (Evicted)
+//	                   one, else one that sent data only once, else the one that was
+//	                   silent longest (Evicted); so a flood displaces itself
 //	silence            30 minutes (Idle)
 //	waiting bytes      256 pages of 1 KiB a flow, 16 MiB in all; then holes are given up (LimitGaps)
 //	waiting flows      4,096; then the oldest hole is given up
@@ -94,6 +114,8 @@
 //	pcapng interfaces  4,096 a section; more are damage
 //	files              256 at once
 //	ports              1,024; the kernel filter holds 64 ranges exactly
+//	sampling           1 packet in 1,024 at most; 128 changes within a read timeout, then an error
+//	ring               32 MiB: 50,000 packets of up to 500 bytes; then the kernel drops (Dropped)
 //
 // IP fragments are counted (Fragment), not put together: TCP avoids them.
 //

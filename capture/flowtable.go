@@ -30,6 +30,7 @@ const (
 	flowAnchored                        // next is a fact; without it next is what the server acknowledged
 	flowStart                           // the start was seen and no data has come yet
 	flowAckKnown                        // ack is valid
+	flowProven                          // data came more than once: not one packet of a flood
 	flowGapped                          // bytes before next were lost: the ack number alone proves no turn
 	flowTwoWay                          // server packets are seen, acked is valid
 	flowSpoke                           // the server sent data together with acked
@@ -55,8 +56,8 @@ const (
 	// last segments.
 	lingerUnits = 2
 	// evictSample is how many flows are compared when the table is full; the
-	// one that was silent longest goes. Sixteen random draws find one of the
-	// oldest tenth four times in five.
+	// least worth keeping goes. Sixteen random draws find one of the oldest
+	// tenth four times in five.
 	evictSample = 16
 	// sweepPerOpen is how many slots each new flow inspects for the idle and
 	// the closed, so that the table is cleaned at the pace it fills.

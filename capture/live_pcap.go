@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/gopacket/layers"
@@ -24,30 +23,36 @@ const stopCheckEvery = 64
 // descriptors before and after.
 var openMu sync.Mutex
 
-// livePcap is a Source over libpcap. The handle belongs to the reader goroutine:
-// packets lie in memory shared with the kernel, which closing the handle unmaps,
-// so another goroutine must never close it under the reader's feet. Stop and
-// Close set flags; the reader looks at the one of Close before every packet and
-// at the one of Stop when it waited and every stopCheckEvery packets.
+// livePcap is the engine over libpcap: one handle on one device. Stop and Close
+// set flags; it looks at the one of Close before every packet and at the one of
+// Stop when it waited and every stopCheckEvery packets.
 type livePcap struct {
-	handle  *pcap.Handle // nil after release
+	handle  *pcap.Handle
+	fd      int              // libpcap's packet socket, -1 when it was not found
+	program []bpfInstruction // of the kernel when it keeps every packet; nil when it cannot be replaced
+	bound   int              // number of the interface, 0 for all
 	name    string
 	link    LinkType
 	timeout time.Duration
-	stats   InterfaceStats
-	last    [2]uint32 // drop counters of libpcap at the last look, which wrap
+	end     *ending
+	stats   *InterfaceStats
+	last    pcap.Stats // libpcap's counters at the last look
+	history sampleHistory
 
 	unchecked int   // packets since the last look at the flags
 	drainTo   int64 // packets captured later are not wanted, 0 while running
-	mine      bool  // the reader has taken the handle
-
-	owned   atomic.Bool  // taken by the reader, or by Close when it came first
-	closing atomic.Bool  // Close was called
-	stopT   atomic.Int64 // wall clock of Stop, 0 before
 }
 
 // OpenLive starts a capture through libpcap. Errors can be tested for
 // ErrPermission, ErrNoDevice and ErrDown; their texts say what to do.
+//
+// The interface is followed by its name. When it goes down, vanishes, is
+// renamed or replaced, Next returns ErrTimeout at the usual pace until an
+// interface of that name is up again, which is then opened within about a
+// second: no restart is needed. InterfaceStats tell, and LiveConfig.OnChange.
+// What an interface captured before it went is still delivered.
+//
+// The Source implements Sampling.
 //
 // Packet.Data lies in the ring of the kernel and is valid until the next Next,
 // as long as the Source is in use. After Stop, Next drains the ring: it returns
@@ -55,58 +60,61 @@ type livePcap struct {
 // timeouts. After Close the next Next returns io.EOF, within one read timeout if
 // it is waiting. The handle is released when Next returns io.EOF or a final
 // error, so a reader that wants to leave should Close and call Next once more.
-func OpenLive(cfg LiveConfig) (Source, error) { return openLive(cfg, true) }
+func OpenLive(cfg LiveConfig) (Source, error) {
+	f, err := openLive(cfg, socketUse{socket: true, ignoreOutgoing: true})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
 
-// openLive is OpenLive; with useSocket false it does without the socket options
-// that not every system has.
-func openLive(cfg LiveConfig, useSocket bool) (Source, error) {
-	cfg = cfg.withDefaults()
-	handle, err := activate(cfg, useSocket)
+// socketUse says what of libpcap's socket may be used. Not every system lets it
+// be found, and not every kernel has the option.
+type socketUse struct{ socket, ignoreOutgoing bool }
+
+func openLive(cfg LiveConfig, use socketUse) (*follower, error) {
+	return follow(cfg.withDefaults(), func(f *follower) (liveEngine, error) {
+		return openPcap(f.cfg, use, &f.end, &f.stats)
+	})
+}
+
+// openPcap opens the device; the counters go on in stats.
+func openPcap(cfg LiveConfig, use socketUse, end *ending, stats *InterfaceStats) (liveEngine, error) {
+	handle, fd, err := activate(cfg, use)
 	if err != nil {
 		return nil, liveError(cfg.Interface, err)
 	}
 	l := &livePcap{
 		handle:  handle,
+		fd:      fd,
 		name:    cfg.Interface,
 		link:    LinkType(handle.LinkType()), // 8 bits: live devices have no larger one unless asked for
 		timeout: cfg.Timeout,
-		stats:   InterfaceStats{Name: cfg.Interface},
+		end:     end,
+		stats:   stats,
+		history: newSampleHistory(),
 
 		unchecked: stopCheckEvery, // the first Next looks at the flags
+	}
+	if fd >= 0 {
+		l.program, _ = attachedFilter(fd) // without it there is no sampling
+		l.bound, _ = boundInterface(fd)
+	} else if cfg.Interface != anyDevice {
+		l.bound, _, _ = device(cfg.Interface)
 	}
 	runtime.AddCleanup(l, (*pcap.Handle).Close, handle) // for a reader that went away without io.EOF
 	return l, nil
 }
 
-// withDefaults fills in the zero fields.
-func (c LiveConfig) withDefaults() LiveConfig {
-	if c.Interface == "" {
-		c.Interface = "any"
-	}
-	if c.Ports == nil {
-		c.Ports, _ = ParsePorts("6379")
-	}
-	if c.RingBytes <= 0 {
-		c.RingBytes = DefaultRingBytes
-	}
-	if c.Snaplen <= 0 {
-		c.Snaplen = DefaultSnaplen
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
-	}
-	c.Timeout = max(c.Timeout, time.Millisecond) // libpcap counts in milliseconds, and 0 would block for ever
-	return c
-}
-
 // activate opens the device and installs the filter, once and before anything
 // is read: replacing it later loses packets without counting them.
-func activate(cfg LiveConfig, useSocket bool) (*pcap.Handle, error) {
+// fd is libpcap's socket, or -1.
+func activate(cfg LiveConfig, use socketUse) (handle *pcap.Handle, fd int, err error) {
 	openMu.Lock()
 	defer openMu.Unlock()
 	inactive, err := pcap.NewInactiveHandle(cfg.Interface)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	defer inactive.CleanUp()
 	if err := errors.Join(
@@ -115,22 +123,23 @@ func activate(cfg LiveConfig, useSocket bool) (*pcap.Handle, error) {
 		inactive.SetTimeout(cfg.Timeout),
 		inactive.SetBufferSize(cfg.RingBytes),
 	); err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	before, fdErr := packetSockets()
-	handle, err := inactive.Activate()
-	if err != nil {
-		return nil, err
+	if handle, err = inactive.Activate(); err != nil {
+		return nil, -1, err
 	}
-	fd := -1
-	if fdErr == nil {
-		fd, fdErr = newPacketSocket(before)
+	fd = -1
+	if fdErr == nil && use.socket {
+		if fd, fdErr = newPacketSocket(before); fdErr != nil {
+			fd = -1
+		}
 	}
-	if err := setFilter(handle, cfg, fd, useSocket && fdErr == nil); err != nil {
+	if err := setFilter(handle, cfg, fd, use.ignoreOutgoing); err != nil {
 		handle.Close()
-		return nil, fmt.Errorf("set filter: %w", err)
+		return nil, -1, fmt.Errorf("set filter: %w", err)
 	}
-	return handle, nil
+	return handle, fd, nil
 }
 
 // inboundFilter is the fallback when the kernel cannot be told to leave
@@ -139,10 +148,10 @@ func inboundFilter(expression string) string { return "inbound and (" + expressi
 
 // setFilter installs the filter and restricts the capture to the direction that
 // is wanted, in the cheapest way that the system offers.
-func setFilter(handle *pcap.Handle, cfg LiveConfig, fd int, haveFD bool) error {
+func setFilter(handle *pcap.Handle, cfg LiveConfig, fd int, ignore bool) error {
 	ethernet := handle.LinkType() == layers.LinkTypeEthernet
 	base := Filter(cfg.Ports, Both, ethernet)
-	if cfg.Direction == Both || cfg.Direction == In && haveFD && ignoreOutgoing(fd) == nil {
+	if cfg.Direction == Both || cfg.Direction == In && ignore && fd >= 0 && ignoreOutgoing(fd) == nil {
 		return handle.SetBPFFilter(base)
 	}
 	narrow := inboundFilter(base)
@@ -153,7 +162,7 @@ func setFilter(handle *pcap.Handle, cfg LiveConfig, fd int, haveFD bool) error {
 	// filter did, and there an Ethernet packet's direction is not known: it
 	// would reject all of the first block. So it gets the filter without
 	// direction and the kernel the one with. Cooked packets hold the direction.
-	if ethernet && haveFD {
+	if ethernet && fd >= 0 {
 		if err := handle.SetBPFFilter(base); err != nil {
 			return err
 		}
@@ -193,13 +202,13 @@ func liveError(device string, err error) error {
 	return fmt.Errorf("capture on %s: %w", device, cause)
 }
 
-// Next implements Source.
-func (l *livePcap) Next(p *Packet) error {
+// next implements liveEngine.
+func (l *livePcap) next(p *Packet) error {
 	// Loading a flag that nobody writes is an ordinary load; draining also needs
 	// the clock, so that is looked at less often.
-	if l.unchecked++; l.unchecked >= stopCheckEvery || l.closing.Load() {
+	if l.unchecked++; l.unchecked >= stopCheckEvery || l.end.closing.Load() {
 		if l.ended() {
-			return l.release(io.EOF)
+			return io.EOF
 		}
 	}
 	data, info, err := l.handle.ZeroCopyReadPacketData()
@@ -212,8 +221,12 @@ func (l *livePcap) Next(p *Packet) error {
 	p.Link = l.link
 	p.Interface = 0
 	if l.drainTo != 0 && p.T >= l.drainTo {
-		return l.release(io.EOF)
+		return io.EOF
 	}
+	if p.T >= l.history.next {
+		l.history.pass(p.T)
+	}
+	p.SampleEvery = l.history.every
 	l.stats.Packets++
 	l.stats.Bytes += uint64(info.Length)
 	return nil
@@ -225,85 +238,79 @@ func (l *livePcap) nothing(p *Packet, err error) error {
 		if err != io.EOF {
 			err = liveError(l.name, errors.Join(err, l.handle.Error()))
 		}
-		return l.release(err)
+		if l.drainTo == 0 || !isAway(err) {
+			return err
+		}
+		time.Sleep(l.timeout / 8) // the last block of a device that went comes within a timeout; polling does not wait
 	}
 	if l.ended() {
-		return l.release(io.EOF)
+		return io.EOF
 	}
 	now := time.Now().UnixNano()
-	// The kernel hands a block over at the latest one timeout after its first
-	// packet, so what came before Stop is here after one timeout and a bit.
-	if l.drainTo != 0 && now-l.drainTo > int64(l.timeout+l.timeout/4) {
-		return l.release(io.EOF)
+	if l.drainTo != 0 && now-l.drainTo > l.ringDelay() {
+		return io.EOF
 	}
+	l.history.settle(now, l.ringDelay())
 	*p = Packet{T: now, Link: l.link}
 	return ErrTimeout
 }
 
-// acquire takes the handle for the reader. It returns false when there is none
-// any more.
-func (l *livePcap) acquire() bool {
-	if !l.mine {
-		l.mine = l.owned.CompareAndSwap(false, true)
-	}
-	return l.mine && l.handle != nil
-}
+// ringDelay is how long after its capture a packet may still come when the ring
+// is empty: the kernel hands a block over at the latest one timeout after its
+// first packet, and a bit.
+func (l *livePcap) ringDelay() int64 { return int64(l.timeout + l.timeout/4) }
 
 // ended looks at the flags and reports whether the source is closed or has
 // drained for as long as it may.
 func (l *livePcap) ended() bool {
 	l.unchecked = 0
-	if !l.acquire() || l.closing.Load() {
+	if l.end.closing.Load() {
 		return true
 	}
 	// Time stamps may come from another clock than Stop's: never drain longer.
 	const longestDrain = int64(time.Second)
-	l.drainTo = l.stopT.Load()
+	if t := l.end.stopT.Load(); t != 0 {
+		l.drainTo = t
+	}
 	return l.drainTo != 0 && time.Now().UnixNano()-l.drainTo > longestDrain+2*int64(l.timeout)
 }
 
-// release closes the handle and makes every later Next return io.EOF. Reader
-// goroutine only.
-func (l *livePcap) release(err error) error {
-	if l.acquire() {
-		l.readDrops()
-		l.handle.Close()
-		l.handle = nil
+// leave implements liveEngine.
+func (l *livePcap) leave(t int64) { l.drainTo = t }
+
+// setSampleEvery implements liveEngine: it replaces the program in the kernel.
+// libpcap knows nothing of it and keeps the program without sampling for its
+// own use: its interpreter has no random numbers and would reject everything,
+// and pcap_setfilter loses packets on a live handle without counting them.
+func (l *livePcap) setSampleEvery(n int) error {
+	if l.program == nil {
+		return ErrNoSampling
 	}
-	l.unchecked = stopCheckEvery
-	return err
+	if n == l.history.latest() {
+		return nil
+	}
+	if l.history.full() {
+		return fmt.Errorf("sample 1 packet in %d: %d changes are still under way", n, maxSampleChanges/2)
+	}
+	from := time.Now().UnixNano()
+	if err := attachFilter(l.fd, sampledProgram(l.program, n)); err != nil {
+		return fmt.Errorf("sample 1 packet in %d: %w", n, err)
+	}
+	l.history.changed(from, time.Now().UnixNano(), n)
+	return nil
 }
 
-// Stats implements Source.
-func (l *livePcap) Stats() Stats {
-	if l.acquire() {
-		l.readDrops()
-	}
-	return Stats{Interfaces: []InterfaceStats{l.stats}}
-}
-
-// readDrops adds what libpcap's counters gained. They are 32 bits wide.
-func (l *livePcap) readDrops() {
+// count adds what libpcap's counters gained. They are 32 bits wide.
+func (l *livePcap) count() {
 	s, err := l.handle.Stats()
 	if err != nil {
 		return
 	}
-	now := [2]uint32{uint32(s.PacketsDropped), uint32(s.PacketsIfDropped)}
-	l.stats.Dropped += uint64(now[0] - l.last[0])
-	l.stats.InterfaceDropped += uint64(now[1] - l.last[1])
-	l.last = now
+	l.stats.Dropped += uint64(uint32(s.PacketsDropped) - uint32(l.last.PacketsDropped))
+	l.stats.InterfaceDropped += uint64(uint32(s.PacketsIfDropped) - uint32(l.last.PacketsIfDropped))
+	l.last = *s
 }
 
-// Stop implements Source.
-func (l *livePcap) Stop() { l.stopT.CompareAndSwap(0, time.Now().UnixNano()) }
+func (l *livePcap) index() int { return l.bound }
 
-// Close implements Source.
-func (l *livePcap) Close() error {
-	if l.closing.Swap(true) {
-		return nil
-	}
-	if l.owned.CompareAndSwap(false, true) {
-		l.handle.Close() // no reader yet, and there will be none
-	}
-	return nil
-}
+func (l *livePcap) close() { l.handle.Close() }

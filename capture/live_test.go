@@ -4,7 +4,6 @@ package capture
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -166,7 +165,7 @@ func TestLiveWithoutSocketOptions(t *testing.T) {
 	port := startRedis(t)
 	ports, _ := ParsePorts(itoa(port))
 	for _, direction := range []Direction{In, Out} {
-		src, err := openLive(LiveConfig{Ports: ports, Direction: direction, Timeout: 20 * time.Millisecond}, false)
+		src, err := openLive(LiveConfig{Ports: ports, Direction: direction, Timeout: 20 * time.Millisecond}, socketUse{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -425,77 +424,5 @@ func TestLiveFrames(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s, %v: %d requests, want %d", tt.device, tt.direction, got, tt.want)
 		}
-	}
-}
-
-// TestLiveDeviceDownAndUp: a device that goes down is silent, and the capture
-// goes on by itself when it comes up again.
-func TestLiveDeviceDownAndUp(t *testing.T) {
-	needCapture(t)
-	makeVeth(t, "hsntest4", "hsntest5")
-	src, err := OpenLive(LiveConfig{Interface: "hsntest4", Timeout: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := func(state string) {
-		if out, err := exec.Command("ip", "link", "set", "hsntest4", state).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-	var p Packet
-	set("down")
-	for range 5 {
-		if err := src.Next(&p); err != nil && !errors.Is(err, ErrTimeout) {
-			t.Fatal(err)
-		}
-	}
-	set("up")
-	sender, err := net.InterfaceByName("hsntest5")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	want := request().bytes()
-	for range 100 {
-		unix.Sendto(fd, want, 0, &unix.SockaddrLinklayer{Ifindex: sender.Index}) // fails until the link is ready
-		if err := src.Next(&p); err == nil && bytes.Equal(p.Data, want) {
-			src.Close()
-			if err := src.Next(&p); err != io.EOF {
-				t.Errorf("Next after Close: %v", err)
-			}
-			return
-		}
-	}
-	t.Error("no packet after the device came up")
-}
-
-// TestLiveDeviceVanishes: when the device goes away, Next fails for good.
-func TestLiveDeviceVanishes(t *testing.T) {
-	needCapture(t)
-	const device = "hsntest2"
-	makeVeth(t, device, "hsntest3")
-	src, err := OpenLive(LiveConfig{Interface: device, Timeout: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("ip", "link", "del", device).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	var p Packet
-	for range 100 {
-		// Multicast listener reports of IPv6 have a hop-by-hop header and come through.
-		if err = src.Next(&p); err != nil && !errors.Is(err, ErrTimeout) {
-			break
-		}
-	}
-	if !errors.Is(err, ErrDown) {
-		t.Errorf("Next: %v, want ErrDown", err)
-	}
-	if err := src.Next(&p); err != io.EOF {
-		t.Errorf("Next after the error: %v, want io.EOF", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,13 +66,6 @@ func ignoreOutgoing(fd int) error {
 	return nil
 }
 
-// bpfInstruction is one instruction of classic BPF.
-type bpfInstruction struct {
-	code   uint16
-	jt, jf uint8
-	k      uint32
-}
-
 // attachFilter replaces the kernel's filter and leaves libpcap's own copy, by
 // which it filters again in user space what was in the ring before, as it is.
 func attachFilter(fd int, code []bpfInstruction) error {
@@ -85,4 +79,40 @@ func attachFilter(fd int, code []bpfInstruction) error {
 		return fmt.Errorf("set SO_ATTACH_FILTER: %w", err)
 	}
 	return nil
+}
+
+// attachedFilter returns the program that the kernel runs on the socket, as
+// libpcap adapted it: on the "any" device offsets and direction are not those
+// that the compiler wrote. The length counts instructions, not bytes
+// (socket(7), SO_GET_FILTER).
+func attachedFilter(fd int) ([]bpfInstruction, error) {
+	program := make([]unix.SockFilter, maxBPF)
+	n := uint32(len(program))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_GET_FILTER,
+		uintptr(unsafe.Pointer(&program[0])), uintptr(unsafe.Pointer(&n)), 0)
+	if errno != 0 {
+		return nil, fmt.Errorf("read SO_GET_FILTER: %w", errno)
+	}
+	if n == 0 || int(n) > len(program) {
+		return nil, errors.New("no filter in the kernel")
+	}
+	out := make([]bpfInstruction, n)
+	for i, c := range program[:n] {
+		out[i] = bpfInstruction{c.Code, c.Jt, c.Jf, c.K}
+	}
+	return out, nil
+}
+
+// boundInterface returns the index of the interface that the socket listens
+// to, 0 for all of them.
+func boundInterface(fd int) (int, error) {
+	address, err := unix.Getsockname(fd)
+	if err != nil {
+		return 0, err
+	}
+	link, ok := address.(*unix.SockaddrLinklayer)
+	if !ok {
+		return 0, errors.New("not a packet socket")
+	}
+	return link.Ifindex, nil
 }

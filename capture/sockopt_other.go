@@ -10,10 +10,6 @@ func packetSockets() (map[int]bool, error)      { return nil, errNoPacketSocket 
 func newPacketSocket(map[int]bool) (int, error) { return -1, errNoPacketSocket }
 func ignoreOutgoing(int) error                  { return errNoPacketSocket }
 
-type bpfInstruction struct {
-	code   uint16
-	jt, jf uint8
-	k      uint32
-}
-
-func attachFilter(int, []bpfInstruction) error { return errNoPacketSocket }
+func attachFilter(int, []bpfInstruction) error     { return errNoPacketSocket }
+func attachedFilter(int) ([]bpfInstruction, error) { return nil, errNoPacketSocket }
+func boundInterface(int) (int, error)              { return 0, errNoPacketSocket }

@@ -53,6 +53,10 @@ type InterfaceStats struct {
 	Bytes            uint64 // their length on the wire
 	Dropped          uint64 // lost for want of buffer space, as far as is known
 	InterfaceDropped uint64 // lost in the device or its driver
+
+	// Live sources only. The counters above go on over reopenings.
+	Up       bool   // the interface is there and up; when it was last looked at, within a second
+	Reopened uint64 // times that it was opened again after it had vanished or been replaced
 }
 
 // Errors of sources. Test with errors.Is.
@@ -66,14 +70,13 @@ var (
 	// Its text says how to mend that.
 	ErrPermission = errors.New("capture: not allowed to capture: run as root, or grant the right with " +
 		"'setcap cap_net_raw+ep' on the binary, or use the systemd unit (AmbientCapabilities=CAP_NET_RAW)")
-	// ErrNoDevice is returned by OpenLive when the interface does not exist.
+	// ErrNoDevice is returned by OpenLive when the interface does not exist yet.
 	ErrNoDevice = errors.New("capture: no such interface")
 	// ErrNoSampling is returned by SetSampleEvery where the kernel cannot
 	// sample or its socket cannot be reached.
 	ErrNoSampling = errors.New("capture: the kernel cannot sample packets here")
-	// ErrDown is returned by OpenLive when the interface is down, and by Next
-	// when it vanishes. One that only goes down is silent (ErrTimeout), and the
-	// capture goes on when it comes up again.
+	// ErrDown is returned by OpenLive when the interface is down. A source that
+	// is open waits for its interface instead: see OpenLive.
 	ErrDown = errors.New("capture: interface is down or gone")
 )
 

@@ -23,7 +23,9 @@
 // for keys that are read more than one node can serve or whose values are too
 // large to keep, Aggregate for counters that are written all the time, Limit
 // for a client that runs wild. All of them act on listed keys only, let go when
-// a key leaves the list, and pass everything else through.
+// a key leaves the list, and pass everything else through. Tracking beside Cache
+// or Hook ends a copy when anybody writes the key, where its TTL is too long to
+// wait for.
 //
 // # Ownership and concurrency
 //
@@ -45,6 +47,7 @@
 //     MaxWatchBytes of lists; lists of further nodes are refused;
 //   - Cache and Hook hold at most so many entries and bytes (1,000 and 64 MiB);
 //     the least used ones go first;
+//   - Tracking tracks 100 keys; copies of further ones end by their TTL;
 //   - a list that nobody renews is dropped after its ttl.
 //
 // The package depends on the standard library and go-redis (and otter, x/time

@@ -22,6 +22,10 @@ type HookConfig struct {
 	// Tell, if set, announces written hot keys to the other instances, on
 	// the channel that the watcher follows. It may be the hooked client.
 	Tell redis.UniversalClient
+	// Track, if set, lets the server say when anybody writes a listed key;
+	// see Tracking. It may be the hooked client. One tracking is enough for
+	// all hooks and caches of a watcher.
+	Track *redis.Client
 }
 
 // Hook serves reads of hot keys from memory on an existing go-redis client,
@@ -38,10 +42,10 @@ type HookConfig struct {
 // keeps what was read meanwhile. So a client always sees its own writes, also
 // those in pipelines, MULTI and scripts that name their keys.
 //
-// What others write is seen when they tell (Tell), else when the copy's TTL
-// (+-15 %) is over. Not seen before that: that a key expired, keys that a script touches without
-// naming them, and, on a ClusterClient, commands inside Watch transactions;
-// call Watcher.Drop for those.
+// What others write is seen when they tell (Tell) or the server does (Track),
+// else when the copy's TTL (+-15 %) is over. Without Track not seen before that:
+// that a key expired, keys that a script touches without naming them, and, on a
+// ClusterClient, commands inside Watch transactions; call Watcher.Drop for those.
 //
 // Inside WATCH and MULTI, after SELECT and in pipelines nothing is served from
 // memory. Use one Hook for each client: it does not tell databases apart.
@@ -53,6 +57,7 @@ type Hook struct {
 	items  *otter.Cache[string, *reply]
 	flight singleflight.Group
 	notes  *notes
+	track  *Tracking
 	remove func()
 
 	hits, misses, drops atomic.Uint64
@@ -93,16 +98,22 @@ func NewHook(w *Watcher, cfg HookConfig) *Hook {
 	if cfg.Tell != nil {
 		h.notes = newNotes(w, cfg.Tell)
 	}
+	if cfg.Track != nil {
+		h.track = NewTracking(w, cfg.Track, TrackingConfig{})
+	}
 	h.remove = w.listen(&listener{change: func(_, left []*Hot) { h.letGo(left) }})
 	return h
 }
 
-// Close sends the notes that wait and ends the hook's goroutine. The hook then
+// Close sends the notes that wait and ends the hook's goroutines. The hook then
 // still serves and drops, but tells nobody.
 func (h *Hook) Close() {
 	h.remove()
 	if h.notes != nil {
 		h.notes.close()
+	}
+	if h.track != nil {
+		h.track.Close()
 	}
 	h.items.StopAllGoroutines()
 }

@@ -31,11 +31,20 @@ type ListenConfig struct {
 	Silence time.Duration
 
 	OnMessage func(payload string)
+	onMessage func(*redis.Message) // in its place
 	// OnUp runs when a subscription was confirmed, before the first message:
 	// the moment to read what was missed. Messages wait meanwhile.
 	OnUp func(ctx context.Context)
 	// OnDown runs when a subscription ended or could not be made.
 	OnDown func(err error)
+}
+
+func (cfg *ListenConfig) message(m *redis.Message) {
+	if cfg.onMessage != nil {
+		cfg.onMessage(m)
+		return
+	}
+	cfg.OnMessage(m.Payload)
 }
 
 // errSilent: the server accepted the connection and then said nothing.
@@ -123,7 +132,7 @@ func listenOnce(ctx context.Context, client redis.UniversalClient, cfg ListenCon
 				}
 			}
 		case *redis.Message:
-			cfg.OnMessage(v.Payload)
+			cfg.message(v)
 		}
 	}
 }

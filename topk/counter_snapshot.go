@@ -25,7 +25,7 @@ func (c *Counter) SnapshotTop(n int) *Snapshot {
 	for _, i := range c.top(n) {
 		s.Keys = append(s.Keys, c.keyStat(c.entry(i)))
 	}
-	slices.SortFunc(s.Keys, compareKeys)
+	slices.SortFunc(s.Keys, CompareKeys)
 	for i := range s.Keys {
 		if s.Keys[i].State == StateHot {
 			s.Hot++

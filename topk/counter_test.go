@@ -31,7 +31,7 @@ func TestCounterIsExactUpToMaxKeys(t *testing.T) {
 		if k.Accesses != want[string(k.Key)] || k.AccessesError != 0 {
 			t.Fatalf("%s: %d ± %d; want %d", k.Key, k.Accesses, k.AccessesError, want[string(k.Key)])
 		}
-		if i > 0 && compareKeys(s.Keys[i-1], *k) >= 0 {
+		if i > 0 && CompareKeys(s.Keys[i-1], *k) >= 0 {
 			t.Fatalf("%s out of order", k.Key)
 		}
 	}

@@ -218,7 +218,7 @@ func (s *simulation) check() error {
 		if err := s.checkKey(snap, k, keys, all); err != nil {
 			return fmt.Errorf("%s: %w (%+v)", k.Key, err, *k)
 		}
-		if i > 0 && compareKeys(snap.Keys[i-1], *k) >= 0 {
+		if i > 0 && CompareKeys(snap.Keys[i-1], *k) >= 0 {
 			return fmt.Errorf("%s out of order", k.Key)
 		}
 	}

@@ -113,6 +113,7 @@ type GroupStat struct {
 	Rate     float64
 }
 
-func compareKeys(a, b KeyStat) int {
+// CompareKeys is the order of Snapshot.Keys: by accesses, the most first, then key.
+func CompareKeys(a, b KeyStat) int {
 	return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), bytes.Compare(a.Key, b.Key), cmp.Compare(a.Hash, b.Hash))
 }

@@ -31,7 +31,7 @@ func (d *Detector) SnapshotWindow(w Window, n int) *Snapshot {
 		}
 	}
 	d.addListed(snap, &s)
-	slices.SortFunc(snap.Keys, compareKeys)
+	slices.SortFunc(snap.Keys, CompareKeys)
 	for i := range snap.Keys {
 		switch snap.Keys[i].State {
 		case StateHot, StateCooling, StatePinned:

@@ -16,10 +16,11 @@ import (
 // detectFlags say what counts as a request and what counts as hot; `run` and
 // `read` share them.
 type detectFlags struct {
-	Port         string  `default:"6379" help:"Server ports: numbers and ranges, as in 6379,7000-7005."`
-	Threshold    float64 `default:"0.02" help:"Share of all key accesses (0..1) from which a key is hot."`
-	Node         string  `help:"Name of this node in reports (default: the host name)." placeholder:"NAME"`
-	CommandsFile string  `name:"commands.file" type:"path" placeholder:"FILE" help:"More rows for the command table (modules, renamed commands), in the format of data/command-keys.tsv."`
+	Port      string  `default:"6379" help:"Server ports: numbers and ranges, as in 6379,7000-7005."`
+	Threshold float64 `default:"0.02" help:"Share of all key accesses (0..1) from which a key is hot."`
+	Node      string  `help:"Name of this node in reports (default: the host name)." placeholder:"NAME"`
+	privacyFlags
+	CommandsFile string `name:"commands.file" type:"path" placeholder:"FILE" help:"More rows for the command table (modules, renamed commands), in the format of data/command-keys.tsv."`
 }
 
 // engineConfig turns the flags and the rules of the file into an engine's

@@ -17,6 +17,7 @@ import (
 // publishFlags say where the hot list is published. Without a URL it is not.
 type publishFlags struct {
 	Redis    redisFlags    `embed:"" prefix:"publish."`
+	MaskList bool          `name:"publish.masked" help:"Publish keys as --privacy.keys shows them. Off: the list has their true names, which subscribers need to act on them; denied keys are on no list."`
 	Retain   bool          `name:"publish.retain" default:"true" negatable:"" help:"Also keep the newest list in a key, for subscribers that come later."`
 	Manual   bool          `name:"publish.manual" default:"true" negatable:"" help:"Take in what 'hotsniff pin' and 'hotsniff ban' put there."`
 	Interval time.Duration `name:"publish.interval" default:"5s" help:"Time between lists that only renew."`
@@ -67,12 +68,25 @@ func manualEntries(file *config.File) []actions.ManualEntry {
 	return out
 }
 
-// feed hands the list of each new snapshot to p, and the pins and bans of p to
-// the engine, until ctx ends. Neither ever blocks, and this goroutine is not
-// the one that captures.
-func feed(ctx context.Context, engine *pipeline.Engine, p *actions.Publisher) {
-	tick := time.NewTicker(pipeline.TickEvery / 2)
-	defer tick.Stop()
+// nudge tells one goroutine that there is something new. It holds one note: who
+// comes late finds the newest state anyway.
+type nudge chan struct{}
+
+func newNudge() nudge { return make(nudge, 1) }
+
+// raise never blocks.
+func (n nudge) raise() {
+	select {
+	case n <- struct{}{}:
+	default:
+	}
+}
+
+// feed hands the list of each new snapshot of latest to p as soon as fresh says that it
+// is there, and the pins and bans of p to the engine, until ctx ends. Neither
+// ever blocks, and this goroutine is not the one that captures. Snapshots come
+// four times a second also while no packet does.
+func feed(ctx context.Context, engine *pipeline.Engine, latest func() *pipeline.Snapshot, p *actions.Publisher, fresh nudge) {
 	var last *pipeline.Snapshot
 	var manual *actions.ManualSet
 	for {
@@ -80,14 +94,14 @@ func feed(ctx context.Context, engine *pipeline.Engine, p *actions.Publisher) {
 			manual = set
 			engine.SetManual(set.Entries())
 		}
-		if s := engine.Latest(); s != nil && s != last {
+		if s := latest(); s != nil && s != last {
 			last = s
 			p.Publish(s.List(actions.AdviceConfig{}))
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-fresh:
 		}
 	}
 }

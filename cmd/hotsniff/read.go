@@ -44,6 +44,10 @@ func (c *readCmd) Run(a *app) error {
 	if cfg.Whole, err = c.whole(); err != nil {
 		return err
 	}
+	masker, err := c.masker(a)
+	if err != nil {
+		return err
+	}
 	// A replay gives the same answer every time.
 	cfg.Detector.Seed = 1
 	src, err := capture.OpenFiles(c.Files, a.in)
@@ -52,7 +56,7 @@ func (c *readCmd) Run(a *app) error {
 	}
 	defer src.Close()
 	if c.Events {
-		cfg.Whole, cfg.OnEvents = false, c.printEvents(a.out)
+		cfg.Whole, cfg.OnEvents = false, c.printEvents(a.out, masker)
 	}
 	engine, err := pipeline.New(cfg, withProgress(src, a.err))
 	if err != nil {
@@ -60,6 +64,9 @@ func (c *readCmd) Run(a *app) error {
 	}
 	damage := engine.Run(a.ctx)
 	if s := engine.Latest(); !c.Events && (damage == nil || s.Started != 0) {
+		if masker != nil {
+			s = s.Masked(masker)
+		}
 		if err := c.print(a.out, s); err != nil {
 			return err
 		}
@@ -97,11 +104,14 @@ func (c *readCmd) print(w io.Writer, s *pipeline.Snapshot) error {
 }
 
 // printEvents returns a function that prints list changes as JSON lines.
-func (c *readCmd) printEvents(w io.Writer) func([]pipeline.Event) {
+func (c *readCmd) printEvents(w io.Writer, m pipeline.Masker) func([]pipeline.Event) {
 	node := c.node()
 	return func(events []pipeline.Event) {
-		for i := range events {
-			report.WriteJSON(w, events[i].Report(node), "")
+		for _, ev := range events {
+			if m != nil {
+				ev = ev.Masked(m)
+			}
+			report.WriteJSON(w, ev.Report(node), "")
 		}
 	}
 }

@@ -66,8 +66,9 @@ func (c *runCmd) Run(a *app, k *kong.Context) error {
 		return liveHint(err)
 	}
 	defer src.Close()
-	d := &daemon{log: log, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue)}
+	d := &daemon{log: log, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue), fresh: newNudge()}
 	cfg.OnEvents = d.queueEvents
+	cfg.OnSnapshot = d.fresh.raise
 	cfg.OnPanic = func(v any, stack []byte) {
 		// Neither holds bytes of the wire: a Go stack shows addresses.
 		log.Error("survived a bug; please report it", "panic", fmt.Sprint(v), "stack", string(stack))
@@ -81,8 +82,11 @@ func (c *runCmd) Run(a *app, k *kong.Context) error {
 	if d.publisher == nil { // else feed hands these and those of Redis over
 		d.engine.SetManual(manualEntries(a.file))
 	}
+	if err := c.mask(a, d); err != nil {
+		return err
+	}
 	d.monitor = export.NewMonitor(d.engine.Latest)
-	d.handler = export.NewHandler(export.Options{Latest: d.engine.Latest, Monitor: d.monitor, Node: c.node(), Top: c.Top,
+	d.handler = export.NewHandler(export.Options{Latest: d.shown, Monitor: d.monitor, Node: c.node(), Top: c.Top,
 		Version: versionText(), Config: shownSettings(k), Extra: publishMetrics(d.publisher), Pprof: c.Pprof, Log: log})
 	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,
 		"listen", addresses(listeners), "version", versionText())
@@ -102,7 +106,11 @@ type daemon struct {
 	webConfig string // file of the exporter toolkit, may be empty
 	handler   http.Handler
 	monitor   *export.Monitor
+	masker    pipeline.Masker           // nil: everything is shown
+	shown     func() *pipeline.Snapshot // what metrics, API and page may show
+	listed    func() *pipeline.Snapshot // what is published
 	events    chan []pipeline.Event
+	fresh     nudge         // a snapshot was stored
 	lost      atomic.Uint64 // list changes that did not fit the queue
 }
 
@@ -124,7 +132,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	g.Go(func() error { d.monitor.Watch(ctx); return nil })
 	if d.publisher != nil {
 		g.Go(func() error { return d.publisher.Run(ctx) })
-		g.Go(func() error { feed(ctx, d.engine, d.publisher); return nil })
+		g.Go(func() error { feed(ctx, d.engine, d.listed, d.publisher, d.fresh); return nil })
 	}
 	return g.Wait()
 }
@@ -148,8 +156,12 @@ func (d *daemon) capture(ctx context.Context) error {
 func (d *daemon) logEvents() error {
 	for batch := range d.events {
 		for i := range batch {
-			logEvent(d.log, &batch[i])
-			d.monitor.Announced(&batch[i])
+			ev := batch[i]
+			if d.masker != nil {
+				ev = ev.Masked(d.masker)
+			}
+			logEvent(d.log, &ev)
+			d.monitor.Announced(&ev)
 		}
 		if n := d.lost.Swap(0); n > 0 {
 			d.log.Warn("list changes came faster than they could be logged", "not_logged", n)

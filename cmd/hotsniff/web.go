@@ -172,6 +172,9 @@ func shownSettings(k *kong.Context) map[string]string {
 			continue
 		}
 		text := fmt.Sprint(f.Target.Interface())
+		if f.Name == "privacy.deny" && f.Target.Len() > 0 {
+			text = fmt.Sprintf("%d not shown", f.Target.Len()) // they name what is to be hidden
+		}
 		if u, err := url.Parse(text); err == nil && u.User != nil {
 			text = u.Redacted()
 		}

@@ -15,11 +15,12 @@ const maxFileBytes = 4 << 20
 
 // File is a parsed configuration file. The zero value is an empty one.
 type File struct {
-	path   string
-	values map[string]Value // by dotted path
-	order  []string
-	rules  []Rule
-	manual []ManualKey
+	path     string
+	values   map[string]Value // by dotted path
+	order    []string
+	rules    []Rule
+	manual   []ManualKey
+	rewrites []Rewrite
 }
 
 // Value is one scalar, or one list of scalars joined by commas, with its line.
@@ -109,6 +110,8 @@ func (f *File) walk(prefix string, m *yaml.Node) error {
 			err = f.decodeRules(val)
 		case "pinned", "banned":
 			err = f.decodeManual(path, val)
+		case "privacy.rewrite":
+			err = f.decodeRewrites(val)
 		default:
 			err = f.add(path, key, val)
 		}

@@ -42,6 +42,10 @@ type Config struct {
 	// its thread, to which the caller must have locked it. It is called a few
 	// times a second. nil: Budget.Ratio has no effect.
 	CPUTime func() time.Duration
+	// OnSnapshot, if set, is called on the goroutine of Run after each
+	// snapshot, once a tick: Latest returns it from then on. It must not
+	// block; a send to a channel that drops what does not fit is enough.
+	OnSnapshot func()
 	// OnPanic, if set, makes the engine survive a panic, which is a bug of
 	// ours: it is called with the value and the stack. Tests leave it unset.
 	OnPanic func(v any, stack []byte)
@@ -212,9 +216,16 @@ func (e *Engine) advance(t int64) {
 	e.takeManual(t)
 	e.tickPorts(t)
 	if !e.cfg.Whole {
-		s := e.snapshot(t)
-		e.latest.Store(s)
-		e.control(t, cpu, s)
+		e.store(t)
+		e.control(t, cpu, e.Latest())
+	}
+}
+
+// store makes the snapshot that all others see, and says that it is there.
+func (e *Engine) store(t int64) {
+	e.latest.Store(e.snapshot(t))
+	if e.cfg.OnSnapshot != nil {
+		e.cfg.OnSnapshot()
 	}
 }
 
@@ -242,7 +253,7 @@ func (e *Engine) finish() {
 	t := e.clock.now
 	e.asm.Flush(t)
 	e.tickPorts(t)
-	e.latest.Store(e.snapshot(t))
+	e.store(t)
 }
 
 // rand returns the next of a fixed sequence of random numbers (xorshift): a

@@ -32,11 +32,40 @@ func NewFlow(client, server netip.AddrPort) *Flow {
 	return f
 }
 
-// TCP flags for Frame.
+// TCP flags for Frame and AppendSegment.
 const (
+	FIN = 0x01
 	SYN = 0x02
+	RST = 0x04
 	ACK = 0x10
 )
+
+// AppendSegment appends a frame to dst that carries a TCP segment: Ethernet,
+// IPv4 or IPv6 as the addresses say, TCP, without checksums.
+func AppendSegment(dst []byte, from, to netip.AddrPort, seq, ack uint32, flags byte, payload []byte) []byte {
+	be := binary.BigEndian
+	dst = append(dst, make([]byte, 12)...) // link addresses
+	length := 20 + len(payload)
+	if from.Addr().Is4() {
+		dst = be.AppendUint16(dst, 0x0800)
+		dst = append(dst, 0x45, 0)
+		dst = be.AppendUint16(dst, uint16(20+length))
+		dst = append(dst, 0, 0, 0, 0, 64, 6, 0, 0)
+	} else {
+		dst = be.AppendUint16(dst, 0x86dd)
+		dst = append(dst, 0x60, 0, 0, 0)
+		dst = be.AppendUint16(dst, uint16(length))
+		dst = append(dst, 6, 64)
+	}
+	dst = append(dst, from.Addr().AsSlice()...)
+	dst = append(dst, to.Addr().AsSlice()...)
+	dst = be.AppendUint16(dst, from.Port())
+	dst = be.AppendUint16(dst, to.Port())
+	dst = be.AppendUint32(dst, seq)
+	dst = be.AppendUint32(dst, ack)
+	dst = append(dst, 5<<4, flags, 0xff, 0xff, 0, 0, 0, 0)
+	return append(dst, payload...)
+}
 
 // Frame returns the next frame of the client with a payload. It is valid until
 // the next call. A SYN takes one sequence number, as on the wire.
