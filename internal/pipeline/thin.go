@@ -125,7 +125,7 @@ func (f *thinFlow) holds(s *capture.Segment) bool { return s.Seq-f.start < f.end
 // acknowledgement, so that the server said nothing in between. Of a value full
 // of requests as text at most the first sampled packet can deceive, then.
 func (f *thinFlow) goesOn(s *capture.Segment) bool {
-	return s.Ack == f.ack && s.Flags&capture.FlagPSH == 0 && s.Seq != f.end
+	return s.Ack == f.ack && s.Flags&capture.FlagPSH == 0
 }
 
 // drainThinned counts the requests of the packet n times.
