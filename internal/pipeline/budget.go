@@ -192,9 +192,8 @@ func (b *budget) up(few, all *load) int {
 	if b.useless > 0 && few.dropped == 0 {
 		return b.every
 	}
-	scales, fixed := (few.cpu-few.fixed)/few.seconds, few.fixed/few.seconds
-	room := max(aim*limit-fixed, limit/10)
-	doublings := min(math.Ceil(math.Log2(max(scales, 1e-9)/room)), maxDoublings)
+	scales := (few.cpu - few.fixed) / few.seconds
+	doublings := min(math.Ceil(math.Log2(max(scales, 1e-9)/b.room(few, aim))), maxDoublings)
 	if few.dropped > 0 {
 		doublings = max(doublings, 1)
 	}
@@ -284,27 +283,33 @@ func (b *budget) down(few *load, seconds float64) {
 	if b.every == 1 || b.n < fewTicks {
 		return
 	}
-	if few.dropped > 0 || b.predict(few, b.every/2) > quietPart*b.cfg.Ratio {
+	if few.dropped > 0 || b.predict(few, b.every/2) > b.room(few, quietPart) {
 		b.quiet = 0
 		return
 	}
 	patience := b.patience
-	if b.predict(few, 1) <= idlePart*b.cfg.Ratio {
+	if b.predict(few, 1) <= b.room(few, idlePart) {
 		patience = 1 // the load has ended
 	}
 	if b.quiet += seconds; b.quiet < b.cfg.Quiet.Seconds()*patience {
 		return
 	}
 	n := b.every / 2
-	for n > 1 && b.predict(few, n/2) <= idlePart*b.cfg.Ratio {
+	for n > 1 && b.predict(few, n/2) <= b.room(few, idlePart) {
 		n /= 2
 	}
 	b.change(n, true)
 }
 
-// predict is the cost at N = n. It goes by packets: what an idle thread costs
-// would be multiplied otherwise.
+// room is what a part of the budget leaves for packets: at least a tenth of it,
+// though the ticks alone take more, since N does not change those.
+func (b *budget) room(l *load, part float64) float64 {
+	limit := part * b.cfg.Ratio
+	return max(limit-l.fixed/l.seconds, limit/10)
+}
+
+// predict is the cost of the packets at N = n. It goes by their number: what an
+// idle thread costs would be multiplied otherwise.
 func (b *budget) predict(l *load, n int) float64 {
-	packets := l.packets / l.seconds * float64(b.every) / float64(n)
-	return l.fixed/l.seconds + packets*b.packet
+	return l.packets / l.seconds * float64(b.every) / float64(n) * b.packet
 }

@@ -194,6 +194,11 @@ func TestBudgetIsNotDrivenByWhatDoesNotScale(t *testing.T) {
 		if p.b.every > 32 || p.changes > 20 {
 			t.Errorf("%+v: N = %d after %d changes", c, p.b.every, p.changes)
 		}
+		p.packets = 0
+		p.run(60, nil)
+		if p.b.every != 1 {
+			t.Errorf("%+v: N = %d a minute after the load", c, p.b.every)
+		}
 	}
 }
 
