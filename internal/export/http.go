@@ -6,19 +6,14 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/internal/report"
 )
-
-// maxScrapes bounds concurrent scrapes: each holds a few hundred kilobytes.
-const maxScrapes = 8
 
 // Options are what the HTTP surface is made of. Latest and Monitor are needed.
 type Options struct {
@@ -33,11 +28,10 @@ type Options struct {
 	Log     *slog.Logger           // where a failed scrape is told; nil: nowhere
 }
 
-// Registry returns a registry with every metric of hotsniff.
-func Registry(o Options) *prometheus.Registry {
+// registry returns the metrics that are not made from a snapshot.
+func registry(o Options) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
-		&collector{o.Latest, o.Top},
 		o.Monitor,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -49,21 +43,8 @@ func Registry(o Options) *prometheus.Registry {
 
 // NewHandler returns the HTTP surface.
 func NewHandler(o Options) http.Handler {
-	reg := Registry(o)
 	mux := http.NewServeMux()
-	opts := promhttp.HandlerOpts{
-		// A key that cannot be exported must not take the rest along.
-		ErrorHandling:       promhttp.ContinueOnError,
-		Registry:            reg,
-		EnableOpenMetrics:   true,
-		DisableCompression:  true, // beside Redis, CPU is dearer than 50 KB a scrape
-		MaxRequestsInFlight: maxScrapes,
-		Timeout:             10 * time.Second,
-	}
-	if o.Log != nil {
-		opts.ErrorLog = slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
-	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, opts))
+	mux.Handle("GET /metrics", newScrapes(o))
 	mux.Handle("GET /api/v1/hotkeys", &hotkeys{o.Latest, o.Node, o.Top})
 	mux.HandleFunc("GET /api/v1/status", o.serveStatus)
 	mux.HandleFunc("GET /-/healthy", o.serveHealthy)

@@ -136,12 +136,11 @@ func (m *Monitor) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (m *Monitor) Collect(ch chan<- prometheus.Metric) {
-	e := emitter{ch: ch}
-	e.send(cpuRatio, m.CPURatio())
 	ok := 1.0
 	if m.reloadFailed.Load() {
 		ok = 0
 	}
-	e.send(lastReloadOK, ok)
+	ch <- prometheus.MustNewConstMetric(cpuRatio.Desc, cpuRatio.kind, m.CPURatio())
+	ch <- prometheus.MustNewConstMetric(lastReloadOK.Desc, lastReloadOK.kind, ok)
 	m.delay.Collect(ch)
 }
