@@ -19,7 +19,7 @@ type publishFlags struct {
 	Redis    redisFlags    `embed:"" prefix:"publish."`
 	Retain   bool          `name:"publish.retain" default:"true" negatable:"" help:"Also keep the newest list in a key, for subscribers that come later."`
 	Manual   bool          `name:"publish.manual" default:"true" negatable:"" help:"Take in what 'hotsniff pin' and 'hotsniff ban' put there."`
-	Interval time.Duration `name:"publish.interval" default:"5s" help:"Time between lists that only renew."`
+	Interval time.Duration `name:"publish.interval" default:"5s" min:"250ms" max:"3m" help:"Time between lists that only renew."`
 }
 
 // publisher returns the publisher, or nil when there is no address.
@@ -34,7 +34,6 @@ func (f *publishFlags) publisher(node string, file *config.File, log *slog.Logge
 	if err != nil {
 		return nil, usageError{err}
 	}
-	actions.RouteClientLog(log, p.Client())
 	return p, nil
 }
 

@@ -49,7 +49,7 @@ rules:
 func TestMistakesNameTheLine(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"not a mapping", "- a\n", "h.yml:1: want key: value pairs"},
-		{"not yaml", "a: [\n", "h.yml: line 1: did not find expected node content"},
+		{"not yaml", "a: [\n", "h.yml:1: did not find expected node content"},
 		{"given twice", "a.b: 1\na:\n  b: 2\n", "h.yml:3: a.b is given twice"},
 		{"nested list", "port:\n  - [1]\n", "h.yml:2: port: want a list of plain values"},
 		{"rules is no list", "rules: 3\n", "h.yml:1: rules: want a list"},

@@ -78,6 +78,9 @@ func (f *File) decodeManualKey(name string, n *yaml.Node) (ManualKey, error) {
 	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
 		k.Key, has = n.Value, true
 	case n.Kind == yaml.MappingNode:
+		if err := f.unique(n); err != nil {
+			return k, err
+		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			field, val := n.Content[i], n.Content[i+1]
 			if val.Kind != yaml.ScalarNode {

@@ -64,6 +64,9 @@ func (f *File) decodeRule(n *yaml.Node) (Rule, error) {
 	if n.Kind != yaml.MappingNode {
 		return r, f.errorAt(n, "rules: want fields such as prefix and share")
 	}
+	if err := f.unique(n); err != nil {
+		return r, err
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, val := n.Content[i], n.Content[i+1]
 		if val.Kind != yaml.ScalarNode {

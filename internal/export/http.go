@@ -25,6 +25,7 @@ type Options struct {
 	Config  map[string]string      // what /api/v1/status shows of the configuration; no secrets
 	Extra   []prometheus.Collector // further metrics, of the publisher for example
 	Pprof   bool                   // serve /debug/pprof/, whose dumps hold key names
+	Reload  func() (string, error) // answers POST /-/reload; nil: there is no such path
 	Log     *slog.Logger           // where a failed scrape is told; nil: nowhere
 }
 
@@ -53,6 +54,10 @@ func NewHandler(o Options) http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintln(w, "hotsniff\n\n/metrics\n/api/v1/hotkeys?top=20&window=60s&port=6379\n/api/v1/status\n/-/healthy\n/-/ready")
 	})
+	if o.Reload != nil {
+		// A page of another site must not make a visitor's browser do it.
+		mux.Handle("POST /-/reload", http.NewCrossOriginProtection().Handler(http.HandlerFunc(o.serveReload)))
+	}
 	if o.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
@@ -61,6 +66,17 @@ func NewHandler(o Options) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return secured(mux)
+}
+
+// serveReload reads the configuration again: 200, or 500 with the reason.
+func (o *Options) serveReload(w http.ResponseWriter, _ *http.Request) {
+	done, err := o.Reload()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintln(w, done)
 }
 
 // secured adds the headers that keep browsers from making anything else of an
