@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -38,9 +39,11 @@ func (f *detectFlags) engineConfig(a *app) (pipeline.Config, error) {
 	cfg.Ports = ports
 	cfg.Detector = topk.Config{Threshold: f.Threshold, Cooldown: f.Cooldown, Rules: rules}
 	if f.CommandsFile != "" {
-		cfg.Commands, err = readCommands(f.CommandsFile)
+		if cfg.Commands, err = readCommands(f.CommandsFile); err != nil {
+			return cfg, cmp.Or(a.inFile("commands.file", err), err)
+		}
 	}
-	return cfg, err
+	return cfg, nil
 }
 
 // compileRules turns the rules of the file into the detector's.

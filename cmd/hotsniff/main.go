@@ -61,6 +61,7 @@ type cli struct {
 	Unpin       unpinCmd       `cmd:"" help:"End what pin or ban began."`
 	CheckConfig checkConfigCmd `cmd:"" help:"Check a configuration file and exit."`
 	Version     versionCmd     `cmd:"" help:"Print the version and exit."`
+	ConfigDocs  configDocsCmd  `cmd:"" hidden:"" help:"Write CONFIGURATION.md."`
 }
 
 // app is what the commands share at run time.

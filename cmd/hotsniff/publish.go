@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,18 +24,31 @@ type publishFlags struct {
 }
 
 // publisher returns the publisher, or nil when there is no address.
-func (f *publishFlags) publisher(node string, file *config.File, log *slog.Logger) (*actions.Publisher, error) {
+func (f *publishFlags) publisher(a *app, node string, log *slog.Logger) (*actions.Publisher, error) {
 	if !f.Redis.given() {
 		return nil, nil
 	}
 	p, err := actions.New(actions.Config{
 		Connection: f.Redis.connection(), Node: node, Channel: f.Redis.Channel, Sharded: f.Redis.Sharded,
-		Retain: f.Retain, Manual: f.Manual, Configured: manualEntries(file), Interval: f.Interval, Log: log,
+		Retain: f.Retain, Manual: f.Manual, Configured: manualEntries(a.file), Interval: f.Interval, Log: log,
 	})
 	if err != nil {
-		return nil, usageError{err}
+		return nil, a.blame(publishKey(err), err)
 	}
 	return p, nil
+}
+
+// publishKey names the setting that an error of actions.New is about.
+func publishKey(err error) string {
+	for about, key := range map[string]string{
+		"publish: node": "node", "redis tls ca": "publish.tls-ca-file", "redis tls certificate": "publish.tls-cert-file",
+		"redis password file": "publish.password-file",
+	} {
+		if strings.HasPrefix(err.Error(), about) {
+			return key
+		}
+	}
+	return "publish.redis-url"
 }
 
 // publishMetrics returns the metrics of a publisher; none when there is none.

@@ -115,19 +115,24 @@ func (a *app) checkRanges() error {
 // blame says whose mistake the value of a flag is: of the file, with the line,
 // or of the command line or the environment, which is wrong usage.
 func (a *app) blame(name string, err error) error {
-	v, inFile := a.file.Lookup(name)
+	if bad := a.inFile(name, err); bad != nil {
+		return bad
+	}
+	return usageError{fmt.Errorf("--%s: %w", name, err)}
+}
+
+// inFile returns err with the line of the file that gave a flag its value, nil
+// when something else did.
+func (a *app) inFile(name string, err error) error {
+	v, ok := a.file.Lookup(name)
 	for _, p := range a.k.Path {
-		if p.Flag != nil && p.Flag.Name == name && !p.Resolved {
-			inFile = false
-		}
+		ok = ok && (p.Flag == nil || p.Flag.Name != name || p.Resolved)
 	}
 	for _, f := range a.k.Flags() {
-		if f.Name == name && fromEnvironment(f) {
-			inFile = false
-		}
+		ok = ok && (f.Name != name || !fromEnvironment(f))
 	}
-	if !inFile {
-		return usageError{fmt.Errorf("--%s: %w", name, err)}
+	if !ok {
+		return nil
 	}
 	return &config.Error{Path: a.file.Path(), Line: v.Line, Msg: name + ": " + err.Error()}
 }

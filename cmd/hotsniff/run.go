@@ -41,6 +41,9 @@ func (c *runCmd) Run(a *app) error {
 	hangups, stop := hangups()
 	defer stop()
 	log, level := c.logger(a)
+	if err := c.check(a); err != nil {
+		return err
+	}
 	cfg, err := c.engineConfig(a)
 	if err != nil {
 		return err
@@ -65,7 +68,7 @@ func (c *runCmd) Run(a *app) error {
 	if d.engine, err = pipeline.New(cfg, src); err != nil {
 		return err
 	}
-	if d.publisher, err = c.publishFlags.publisher(c.node(), a.file, log); err != nil {
+	if d.publisher, err = c.publishFlags.publisher(a, c.node(), log); err != nil {
 		return err
 	}
 	if d.publisher == nil {

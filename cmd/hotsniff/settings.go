@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/hotsniff/hotsniff/internal/config"
 )
@@ -122,15 +120,12 @@ func (c *runCmd) check(a *app) error {
 	if _, err := c.engineConfig(a); err != nil {
 		return err
 	}
-	if err := web.Validate(c.WebConfig); err != nil {
-		return a.blame("web.config.file", err)
+	if err := c.webFlags.validate(a); err != nil {
+		return err
 	}
-	p, err := c.publishFlags.publisher(c.node(), a.file, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return fmt.Errorf("publish: %w", err)
+	p, err := c.publishFlags.publisher(a, c.node(), slog.New(slog.DiscardHandler))
+	if err != nil || p == nil {
+		return err
 	}
-	if p != nil {
-		return p.Client().Close()
-	}
-	return nil
+	return p.Client().Close()
 }

@@ -53,16 +53,9 @@ func Load(path string) (*File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	buf := make([]byte, 0, 16<<10)
-	for len(buf) <= maxFileBytes {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := f.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if n == 0 || err != nil {
-			break
-		}
+	buf, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, err
 	}
 	if len(buf) > maxFileBytes {
 		return nil, &Error{Path: path, Msg: fmt.Sprintf("larger than %d bytes", maxFileBytes)}
