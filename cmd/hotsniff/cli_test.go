@@ -102,7 +102,7 @@ func TestConfigFileAndEnvironmentGiveFlags(t *testing.T) {
 	}
 	bad := write(t, "bad.yml", "threshold: 7\n")
 	code, _, errOut := hotsniff(t, "", "--config.file="+bad, "read", "x.pcap")
-	if code != 2 || !strings.Contains(errOut, "not 7") {
+	if code != 1 || !strings.Contains(errOut, "bad.yml:1: threshold: want 0.001 to 1, not 7") {
 		t.Errorf("the file's threshold is not used: %d, %q", code, errOut)
 	}
 	t.Setenv("HOTSNIFF_THRESHOLD", "9")

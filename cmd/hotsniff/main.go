@@ -61,14 +61,17 @@ type cli struct {
 	Unpin       unpinCmd       `cmd:"" help:"End what pin or ban began."`
 	CheckConfig checkConfigCmd `cmd:"" help:"Check a configuration file and exit."`
 	Version     versionCmd     `cmd:"" help:"Print the version and exit."`
+	ConfigDocs  configDocsCmd  `cmd:"" hidden:"" help:"Write CONFIGURATION.md."`
 }
 
 // app is what the commands share at run time.
 type app struct {
 	stdio
 	ctx   context.Context
-	file  *config.File // nil without --config.file
-	known []string     // every key a configuration file may have
+	args  []string                // of the command line
+	k     *kong.Context           // what was made of them
+	file  *config.File            // nil without --config.file
+	flags map[string][]*kong.Flag // of all commands, by name: the keys a configuration file may have
 }
 
 // exitCode is thrown by kong's exit hook, which --help uses.
@@ -85,35 +88,42 @@ func run(ctx context.Context, args []string, io stdio) (code int) {
 			code = int(c)
 		}
 	}()
-	var c cli
-	a := &app{stdio: io, ctx: ctx}
-	parser, err := kong.New(&c,
-		kong.Name("hotsniff"),
-		kong.Description("Finds the hot keys of a Redis server by looking at its packets. It never talks to Redis to detect."),
-		kong.Writers(io.out, io.err),
-		kong.Exit(func(code int) { panic(exitCode(code)) }),
-		kong.DefaultEnvars("HOTSNIFF"),
-		kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Resolvers(resolver{a}),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(a),
-	)
+	a := &app{stdio: io, ctx: ctx, args: args}
+	k, err := a.parse(new(cli))
 	if err != nil {
-		panic(err) // a mistake in the struct tags
-	}
-	a.known = knownKeys(parser.Model.Node)
-	if err := a.loadConfig(args); err != nil {
-		return a.fail(err, exitFailure)
-	}
-	k, err := parser.Parse(args)
-	if err != nil {
-		return a.fail(withHint(err, "run 'hotsniff --help' for the commands and flags"), exitUsage)
+		return a.fail(err, codeOf(err))
 	}
 	if err := k.Run(); err != nil {
 		return a.fail(err, codeOf(err))
 	}
 	return 0
+}
+
+// parse reads the configuration file and the command line into c.
+func (a *app) parse(c *cli) (*kong.Context, error) {
+	parser, err := kong.New(c,
+		kong.Name("hotsniff"),
+		kong.Description("Finds the hot keys of a Redis server by looking at its packets. It never talks to Redis to detect."),
+		kong.Writers(a.out, a.err),
+		kong.Exit(func(code int) { panic(exitCode(code)) }),
+		kong.DefaultEnvars("HOTSNIFF"),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Resolvers(resolver{a}),
+		kong.BindTo(a.ctx, (*context.Context)(nil)),
+		kong.Bind(a),
+	)
+	if err != nil {
+		panic(err) // a mistake in the struct tags
+	}
+	a.flags = flagsByName(parser.Model.Node)
+	if err := a.loadConfig(); err != nil {
+		return nil, err
+	}
+	if a.k, err = parser.Parse(a.args); err != nil {
+		return nil, withHint(usageError{err}, "run 'hotsniff --help' for the commands and flags")
+	}
+	return a.k, a.checkRanges()
 }
 
 // fail prints err the way every error of hotsniff is printed.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +37,17 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// listen checks the web configuration and opens the listeners.
-func (f *webFlags) listen() ([]net.Listener, error) {
-	if err := web.Validate(f.WebConfig); err != nil {
-		return nil, fmt.Errorf("--web.config.file: %w", err)
+// validate checks the file of the exporter toolkit.
+func (f *webFlags) validate(a *app) error {
+	err := web.Validate(f.WebConfig)
+	if err == nil {
+		return nil
 	}
+	return cmp.Or(a.inFile("web.config.file", err), fmt.Errorf("--web.config.file: %w", err))
+}
+
+// listen opens the listeners.
+func (f *webFlags) listen() ([]net.Listener, error) {
 	if f.SystemdSocket {
 		all, err := activation.Listeners()
 		if err == nil && len(all) == 0 {
