@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,7 +148,7 @@ func (c *topCmd) source(a *app, cfg *pipeline.Config, feed *topFeed) (capture.So
 		return nil, withHint(err, "hotsniff reads pcap and pcapng files, as written by tcpdump, tshark and dumpcap")
 	}
 	cfg.Detector.Seed = 1 // a replay gives the same answer every time
-	feed.name = c.File + " at " + c.Speed
+	feed.name = filepath.Base(c.File) + " at " + c.Speed
 	speed, _ := parseSpeed(c.Speed) // checked
 	return newPacedSource(src, speed), nil
 }

@@ -1,9 +1,9 @@
 package top
 
 import (
+	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -112,7 +112,7 @@ func (v *view) badges() string {
 		window = "5s"
 	}
 	if r := v.report; r != nil && r.WindowSeconds > 0 && r.Seconds() < r.WindowSeconds-0.5 {
-		window = report.Age(time.Duration(r.Seconds()*float64(time.Second))) + " of " + window
+		window = report.Short(math.Round(r.Seconds()*10)/10) + "s of " + window
 	}
 	add(styleDim, "window "+window)
 	if v.report != nil {
