@@ -14,6 +14,7 @@ import (
 type tmux struct {
 	t      *testing.T
 	socket string
+	pid    string // file with the process number of the program
 }
 
 // startTmux runs a command line of the shell in a terminal of so many cells.
@@ -23,12 +24,14 @@ func startTmux(t *testing.T, width, height int, env []string, args ...string) *t
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("terminal test skipped: tmux is not installed (scripts/setup.sh installs it)")
 	}
-	x := &tmux{t, filepath.Join(t.TempDir(), "tmux")}
+	dir := t.TempDir()
+	x := &tmux{t, filepath.Join(dir, "tmux"), filepath.Join(dir, "pid")}
+	args = append([]string{"sh", "-c", `echo $$ >"$0"; exec "$@"`, x.pid, "env"}, append(env, args...)...)
 	quoted := make([]string, len(args))
 	for i, a := range args {
 		quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 	}
-	line := "env " + strings.Join(env, " ") + " " + strings.Join(quoted, " ") + "; echo \"[exit $?]\"; exec sleep 600"
+	line := strings.Join(quoted, " ") + "; echo \"[exit $?]\"; exec sleep 600"
 	x.run("-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), "sh", "-c", line)
 	t.Cleanup(func() { exec.Command("tmux", "-S", x.socket, "kill-server").Run() })
 	return x

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -109,8 +108,10 @@ func (c *topCmd) open(a *app) (*topFeed, error) {
 	if err != nil {
 		return nil, err
 	}
-	var panics atomic.Uint64
-	cfg.OnPanic = func(any, []byte) { panics.Add(1) } // the view shows it: a log would tear the screen
+	// A log would tear the screen: the view says that it happened, and close
+	// what it was. Neither holds bytes of the wire: a Go stack shows addresses.
+	var bug string
+	cfg.OnPanic = func(v any, stack []byte) { bug = fmt.Sprintf("%v\n%s", v, stack) }
 	engine, err := pipeline.New(cfg, src)
 	if err != nil {
 		src.Close()
@@ -130,6 +131,9 @@ func (c *topCmd) open(a *app) (*topFeed, error) {
 		cancel()
 		<-feed.ended
 		src.Close()
+		if bug != "" {
+			fmt.Fprintf(a.err, "hotsniff: survived a bug; please report it: %s\n", bug)
+		}
 	})
 	return feed, nil
 }
@@ -186,7 +190,8 @@ func (c *topCmd) live(a *app, feed *topFeed) error {
 		}
 	}
 	o := c.options(a, feed)
-	program := tea.NewProgram(top.New(o), tea.WithContext(a.ctx), tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithoutSignalHandler())
+	// Keys come from the terminal, also where standard input is the file.
+	program := tea.NewProgram(top.New(o), tea.WithContext(a.ctx), tea.WithOutput(a.out), tea.WithoutSignalHandler())
 	ctx, cancel := context.WithCancel(a.ctx)
 	var side sync.WaitGroup
 	side.Go(func() { top.Feed(ctx, feed, c.Interval, program.Send) })
