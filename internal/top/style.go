@@ -91,6 +91,17 @@ func (l *line) draw(s style, text string) *line {
 	return l
 }
 
+// reverse is draw with the colours of text and background exchanged.
+func (l *line) reverse(s style, text string) *line {
+	text = ansi.Truncate(text, l.left, "")
+	l.left -= ansi.StringWidth(text)
+	if p := l.v.palette; !p.plain {
+		text = p.styles[s].Reverse(true).Render(text)
+	}
+	l.b.WriteString(text)
+	return l
+}
+
 // right adds spaces up to where a text of so many cells ends at the edge.
 func (l *line) right(cells int) *line {
 	return l.draw(styleText, strings.Repeat(" ", max(l.left-cells, 0)))

@@ -67,7 +67,7 @@ func (v *view) layout(rows []*report.Key) [len(columns)]int {
 	give(0, min(longest, 28))
 	for i := range columns {
 		if i != 0 && i != columnBar && i != trendIndex {
-			give(i, min(columns[i].most, columns[i].width+left/4))
+			give(i, min(columns[i].most, v.longest(i, rows)))
 		}
 	}
 	give(columnBar, widths[columnBar]+left/3)
@@ -78,6 +78,19 @@ func (v *view) layout(rows []*report.Key) [len(columns)]int {
 	give(0, columns[0].most)
 	widths[0] = min(widths[0], v.width)
 	return widths
+}
+
+// longest is the room that the texts of a column take.
+func (v *view) longest(i int, rows []*report.Key) int {
+	c := &columns[i]
+	if c.text == nil || !c.left {
+		return c.most
+	}
+	n := 0
+	for _, k := range rows {
+		n = max(n, min(len(c.text(v, k)), c.most))
+	}
+	return n
 }
 
 // keyRoom is what is left to the key before columns of less weight come.
@@ -150,7 +163,8 @@ func (v *view) row(k *report.Key, widths [len(columns)]int, cursor bool) *line {
 			look = c.look(k)
 		}
 		if i == 0 && cursor {
-			look = styleCursor
+			l.reverse(look, c.draw(v, k, widths[i]))
+			continue
 		}
 		if c.draw != nil {
 			l.draw(look, c.draw(v, k, widths[i]))
