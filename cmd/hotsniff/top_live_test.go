@@ -29,8 +29,8 @@ func row(screen, key string) string {
 	return ""
 }
 
-// load drives a Redis until the test ends: star has 30 % of the accesses.
-func load(t *testing.T, redis *testkit.Redis) {
+// starLoad drives a Redis until the test ends: star has 30 % of the accesses.
+func starLoad(t *testing.T, redis *testkit.Redis) {
 	t.Helper()
 	w := &testkit.Workload{Addr: redis.Addr(), Conns: 4, Pipeline: 2, Rate: 2000, HotKey: "star",
 		Share: func(time.Duration) float64 { return 0.3 }, Keys: 500, Seed: 3}
@@ -53,7 +53,7 @@ func topBinary(t *testing.T) string {
 // real server and a real capture.
 func TestTopInATerminal(t *testing.T) {
 	redis := live(t)
-	load(t, redis)
+	starLoad(t, redis)
 	x := startTmux(t, 80, 24, []string{"LC_ALL=C.UTF-8", "TERM=screen-256color"}, topBinary(t), "top", "--interface", "lo", "--port", strconv.Itoa(redis.Port),
 		"--node", "night", "--interval", "250ms")
 	s := x.sees("hotsniff  night  lo", "KEY", "SHARE▾", "star", "hot", "? help", "q quit", "0 dropped")
@@ -120,7 +120,7 @@ func TestTopInATerminal(t *testing.T) {
 // TestTopRestoresTheTerminalWhenItIsAskedToEnd: a signal ends it as q does.
 func TestTopRestoresTheTerminalWhenItIsAskedToEnd(t *testing.T) {
 	redis := live(t)
-	load(t, redis)
+	starLoad(t, redis)
 	x := startTmux(t, 80, 24, []string{"LC_ALL=C", "NO_COLOR=1", "TERM=screen"}, topBinary(t), "top", "--interface", "lo", "--port", strconv.Itoa(redis.Port), "--interval", "250ms")
 	s := x.sees("SHAREv", ">star", "hot")
 	for _, r := range s {
@@ -151,7 +151,7 @@ func TestTopRestoresTheTerminalWhenItIsAskedToEnd(t *testing.T) {
 // when it is gone.
 func TestTopOfADaemon(t *testing.T) {
 	redis := live(t)
-	load(t, redis)
+	starLoad(t, redis)
 	dir := t.TempDir()
 	certificate(t, dir)
 	config, ca := filepath.Join(dir, "web.yml"), filepath.Join(dir, "cert.pem")
@@ -208,7 +208,7 @@ func TestTopOfADaemon(t *testing.T) {
 // TestTopInScripts: one frame, JSON lines and CSV of an own capture.
 func TestTopInScripts(t *testing.T) {
 	redis := live(t)
-	load(t, redis)
+	starLoad(t, redis)
 	bin, port := topBinary(t), strconv.Itoa(redis.Port)
 	once := exec.Command(bin, "top", "--interface", "lo", "--port", port, "--once", "--wait", "2s", "--interval", "250ms")
 	out, err := once.Output()

@@ -246,7 +246,7 @@ func TestWhatIsNotSeenIsSaid(t *testing.T) {
 	s.Slow.SampleEvery = 8
 	m.Update(SampleMsg{s})
 	f("every connection is encrypted")
-	f("sampled 1:8")
+	f("1:8 sampled")
 	f("10 (1.0%) dropped")
 	f("100% encrypted")
 	f("not decoded: bulk_length 7")

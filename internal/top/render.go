@@ -139,7 +139,7 @@ func (v *view) figures() *line {
 		{report.Short(v.m.requestRate()) + " req/s", false, 0},
 		{report.Short(float64(r.Accesses)/v.seconds) + " acc/s", false, 4},
 		{report.Short(float64(r.DistinctKeys)) + " keys", false, 3},
-		{"sampled 1:" + strconv.Itoa(max(r.SampleEvery, 1)), r.SampleEvery > 1, 2},
+		{"1:" + strconv.Itoa(max(r.SampleEvery, 1)) + " sampled", r.SampleEvery > 1, 2},
 		{dropped + " dropped", c.Dropped > 0, 1},
 		{report.ShortPercent(encrypted(c)) + " encrypted", c.EncryptedConnections > 0, 1},
 	}
@@ -160,11 +160,12 @@ func (v *view) figures() *line {
 		if i > 0 {
 			l.draw(styleDim, " "+v.m.glyphs.dot+" ")
 		}
-		look := styleDim
 		if p.warn {
-			look = styleWarn
+			l.draw(styleWarn, p.text)
+			continue
 		}
-		l.draw(look, p.text)
+		label := strings.LastIndexByte(p.text, ' ')
+		l.draw(styleText, p.text[:label]).draw(styleDim, p.text[label:])
 	}
 	return l
 }
