@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/hotsniff/hotsniff/internal/report"
 	"github.com/hotsniff/hotsniff/internal/testkit"
 )
@@ -115,6 +117,37 @@ func TestTopInATerminal(t *testing.T) {
 	if strings.Contains(s, "SHARE") || strings.Contains(s, "hotsniff") {
 		t.Errorf("the screen of before is not back:\n%s", s)
 	}
+}
+
+// TestTopShowsHostileKeysInATerminal: keys that would clear the screen, set its
+// title, move the cursor or mix up the row, through a real server.
+func TestTopShowsHostileKeysInATerminal(t *testing.T) {
+	redis := live(t)
+	x := startTmux(t, 80, 24, []string{"LC_ALL=C.UTF-8"}, topBinary(t), "top", "--interface", "lo", "--port", strconv.Itoa(redis.Port), "--interval", "250ms")
+	x.sees("no packet came to the port")
+	title := x.run("display-message", "-p", "#{pane_title}")
+	keys := []string{"\x1b[2J\x1b[H", "\x1b]2;owned\a", "a\r\nb", "\u202egnp", "x", "漢字", "👍🏽", "e\u0301", "שלום", "\xff\x00", "", strings.Repeat("k", 10000)}
+	want := []string{`\x1b[2J\x1b[H`, `\x1b]2;owned\x07`, `a\x0d\x0ab`, `\u{202e}gnp`, "x", "漢字", `👍\u{1f3fd}`, `e\u{301}`, `\u{5e9}`, `\xff\x00`, `""`, "kkkkk…"}
+	for i, k := range keys {
+		for range len(keys) - i { // more of the first, so that each has a row of its own
+			if _, err := testkit.Ask(redis.Addr(), "GET", k); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s := x.sees(append(want, "100/0")...)
+	for _, l := range strings.Split(s, "\n")[4:16] {
+		// In each row what follows the key stands below its title, in cells.
+		before, _, ok := strings.Cut(l, "%")
+		if title := strings.Split(s, "\n")[3]; !ok || ansi.StringWidth(before) != ansi.StringWidth(title[:strings.Index(title, "▾")]) {
+			t.Errorf("the share of %q is not below its title in\n%s", l, s)
+		}
+	}
+	if got := x.run("display-message", "-p", "#{pane_title}"); got != title {
+		t.Errorf("a key set the title to %q", got)
+	}
+	x.keys("q")
+	x.sees("[exit 0]")
 }
 
 // TestTopRestoresTheTerminalWhenItIsAskedToEnd: a signal ends it as q does.
