@@ -10,6 +10,8 @@ command -v redis-server >/dev/null || [ -x /usr/bin/redis-server ] || want+=(red
 command -v redis-benchmark >/dev/null || want+=(redis-tools)
 command -v tcpdump >/dev/null || [ -x /usr/bin/tcpdump ] || want+=(tcpdump)
 command -v ip >/dev/null || [ -x /sbin/ip ] || want+=(iproute2)
+# a real terminal for the tests of hotsniff top
+command -v tmux >/dev/null || want+=(tmux)
 # promtool and a server for the tests of rules and dashboard.
 command -v promtool >/dev/null || want+=(prometheus)
 [ "${#want[@]}" -gt 0 ] || exit 0

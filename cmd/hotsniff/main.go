@@ -5,6 +5,7 @@
 //
 //	hotsniff run               the daemon: captures, serves metrics and the list
 //	hotsniff read FILE...      the same over capture files
+//	hotsniff top               live view: own capture, --url of a daemon, --read FILE
 //	hotsniff watch             subscribes to the list and prints it
 //	hotsniff pin|ban|unpin KEY keeps a key on the list, or off it
 //	hotsniff check-config FILE
@@ -55,6 +56,7 @@ type cli struct {
 
 	Run         runCmd         `cmd:"" help:"Capture and serve metrics and the hot-key list (the daemon)."`
 	Read        readCmd        `cmd:"" help:"Count the keys of pcap and pcapng files."`
+	Top         topCmd         `cmd:"" help:"Look at the hot keys live: of an own capture, a running daemon, or a file."`
 	Watch       watchCmd       `cmd:"" help:"Subscribe to the hot list and print it, merged over all nodes."`
 	Pin         pinCmd         `cmd:"" help:"Keep a key on the hot list of every node, whatever its traffic."`
 	Ban         banCmd         `cmd:"" help:"Keep a key off the hot list of every node."`
