@@ -26,7 +26,7 @@ type topCmd struct {
 	Speed    string         `default:"1x" help:"Speed of the replay: 4x, 0.5x; max does not wait."`
 	Window   string         `default:"60s" help:"Window to begin with: 60s or 5s."`
 	Interval time.Duration  `default:"1s" help:"Time between two reports, 250ms at least."`
-	Top      int            `default:"100" help:"Keys to look at, at most 200."`
+	Top      int            `default:"100" min:"1" max:"200" help:"Keys to look at."`
 	Once     bool           `help:"Print one frame and exit."`
 	Wait     *time.Duration `placeholder:"TIME" help:"How long --once looks before it prints. Default: one window (see --window); nothing with --url, where the daemon has looked already."`
 	Format   string         `default:"screen" enum:"screen,json,csv" help:"screen, or a report for each interval as a line of JSON or as CSV with a row for each key (${enum})."`
@@ -70,8 +70,6 @@ func (c *topCmd) check() error {
 		return bad("--window: want 60s or 5s, not %q", c.Window)
 	case c.Interval < leastInterval:
 		return bad("--interval: want %v or more, not %v", leastInterval, c.Interval)
-	case c.Top < 1 || c.Top > maxTop:
-		return bad("--top: want 1 to %d, not %d", maxTop, c.Top)
 	}
 	if _, err := parseSpeed(c.Speed); err != nil {
 		return bad("--speed: %w", err)

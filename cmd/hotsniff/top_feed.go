@@ -34,6 +34,10 @@ func (c *topCmd) open(a *app) (*topFeed, error) {
 		return nil, err
 	}
 	cfg.Top = c.Top
+	masker, err := c.masker(a)
+	if err != nil {
+		return nil, err
+	}
 	feed := &topFeed{name: c.Interface, ended: make(chan struct{}), file: c.File != ""}
 	src, err := c.source(a, &cfg, feed)
 	if err != nil {
@@ -49,7 +53,11 @@ func (c *topCmd) open(a *app) (*topFeed, error) {
 		return nil, err
 	}
 	engine.SetManual(manualEntries(a.file))
-	feed.Sampler = &top.Engine{Latest: engine.Latest, Node: c.node(), Top: c.Top}
+	latest := engine.Latest
+	if masker != nil {
+		latest = pipeline.MaskLatest(latest, masker)
+	}
+	feed.Sampler = &top.Engine{Latest: latest, Node: c.node(), Top: c.Top}
 	ctx, cancel := context.WithCancel(a.ctx)
 	go func() {
 		defer close(feed.ended)
