@@ -133,7 +133,7 @@ func metricsAddress(proc, address string) Finding {
 	switch {
 	case !known:
 		return fail(name, fix, "%s is in use, by a process that is not ours to see", address)
-	case strings.HasPrefix(p.name, "hotsniff"):
+	case p.name == "hotsniff":
 		return ok(name, "%s is served by hotsniff, pid %d", address, p.pid)
 	}
 	return fail(name, fix+", or stop it", "%s is in use by %s, pid %d", address, p.name, p.pid)
