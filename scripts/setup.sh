@@ -14,6 +14,10 @@ command -v ip >/dev/null || [ -x /sbin/ip ] || want+=(iproute2)
 command -v tmux >/dev/null || want+=(tmux)
 # promtool and a server for the tests of rules and dashboard.
 command -v promtool >/dev/null || want+=(prometheus)
+# The subscribers in examples/ are tested with these.
+command -v python3 >/dev/null || want+=(python3)
+command -v node >/dev/null || want+=(nodejs)
+command -v npm >/dev/null || want+=(npm)
 [ "${#want[@]}" -gt 0 ] || exit 0
 
 sudo=""

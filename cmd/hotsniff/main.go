@@ -8,6 +8,7 @@
 //	hotsniff top               live view: own capture, --url of a daemon, --read FILE
 //	hotsniff watch             subscribes to the list and prints it
 //	hotsniff pin|ban|unpin KEY keeps a key on the list, or off it
+//	hotsniff doctor            says what keeps it from its work, and what to do
 //	hotsniff check-config FILE
 //	hotsniff version
 //
@@ -61,6 +62,7 @@ type cli struct {
 	Pin         pinCmd         `cmd:"" help:"Keep a key on the hot list of every node, whatever its traffic."`
 	Ban         banCmd         `cmd:"" help:"Keep a key off the hot list of every node."`
 	Unpin       unpinCmd       `cmd:"" help:"End what pin or ban began."`
+	Doctor      doctorCmd      `cmd:"" help:"Check what keeps hotsniff from capturing, seeing or publishing, and say how to mend it."`
 	CheckConfig checkConfigCmd `cmd:"" help:"Check a configuration file and exit."`
 	Version     versionCmd     `cmd:"" help:"Print the version and exit."`
 	ConfigDocs  configDocsCmd  `cmd:"" hidden:"" help:"Write CONFIGURATION.md."`
@@ -74,6 +76,8 @@ type app struct {
 	k     *kong.Context           // what was made of them
 	file  *config.File            // nil without --config.file
 	flags map[string][]*kong.Flag // of all commands, by name: the keys a configuration file may have
+
+	fileErr error // what is wrong with the file, for doctor
 }
 
 // exitCode is thrown by kong's exit hook, which --help uses.
@@ -119,7 +123,11 @@ func (a *app) parse(c *cli) (*kong.Context, error) {
 		panic(err) // a mistake in the struct tags
 	}
 	a.flags = flagsByName(parser.Model.Node)
-	if err := a.loadConfig(); err != nil {
+	err = a.loadConfig()
+	if commandOf(a.args) == "doctor" {
+		err = a.examine(err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if a.k, err = parser.Parse(a.args); err != nil {
