@@ -213,9 +213,5 @@ func liveHint(err error) error {
 func (c *runCmd) logger(a *app) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	level.UnmarshalText([]byte(c.LogLevel)) // kong checked the value
-	opts := &slog.HandlerOptions{Level: level}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(a.err, opts)), level
-	}
-	return slog.New(slog.NewTextHandler(a.err, opts)), level
+	return newLog(a.err, c.LogFormat, level), level
 }

@@ -90,10 +90,14 @@ func (f *webFlags) warnIfOpen(all []net.Listener, log *slog.Logger) {
 	if authenticates(f.WebConfig) {
 		return
 	}
+	var open []net.Listener
 	for _, l := range all {
 		if !loopback(l.Addr()) {
-			log.Warn("everyone who reaches this address can read the key names; set up authentication with --web.config.file", "listen", l.Addr().String())
+			open = append(open, l)
 		}
+	}
+	if len(open) > 0 {
+		log.Warn("everyone who reaches this address can read the key names; set up authentication with --web.config.file", "listen", addresses(open))
 	}
 }
 
@@ -139,7 +143,7 @@ func serveWeb(ctx context.Context, all []net.Listener, handler http.Handler, con
 			WriteTimeout:      30 * time.Second,
 			IdleTimeout:       time.Minute,
 			MaxHeaderBytes:    maxHeaderBytes,
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+			ErrorLog:          serverLog(log),
 		}
 		g.Go(func() error {
 			<-ctx.Done()
