@@ -53,6 +53,7 @@ var parts = []part{
 	{"c", "what a reply costs its sender", true, replies},
 	{"d", "flow table", false, flows},
 	{"e", "growth", false, growth},
+	{"m", "memory and scrape as keys and connections grow", true, growthLive},
 	{"f", "lost packets", false, loss},
 	{"g", "delay from packet to subscriber", true, delay},
 	{"l", "the closed loop", true, loop},
