@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotsniff/hotsniff/hotlist"
 	"github.com/hotsniff/hotsniff/internal/testkit"
+	"github.com/hotsniff/hotsniff/scripts/lab"
 )
 
 const (
@@ -187,13 +188,13 @@ func percentile(v []float64, q float64) float64 { return v[min(int(q*float64(len
 // announced adds what hotsniff itself says about the delay from the packet that
 // made a key hot to the announcement.
 func announced(t *table, daemon *testkit.Daemon) error {
-	page, err := scrape(daemon.URL)
+	page, err := lab.Scrape(daemon.URL)
 	if err != nil {
 		return err
 	}
-	if n := page.sum("hotsniff_detection_delay_seconds_count"); n > 0 {
+	if n := page.Sum("hotsniff_detection_delay_seconds_count"); n > 0 {
 		t.add(line{what: "g. packet time at which a key became hot to its announcement: mean", unit: "s",
-			values: []float64{page.sum("hotsniff_detection_delay_seconds_sum") / n}})
+			values: []float64{page.Sum("hotsniff_detection_delay_seconds_sum") / n}})
 	}
 	return nil
 }

@@ -6,16 +6,10 @@ import (
 	"runtime"
 
 	"github.com/hotsniff/hotsniff/capture"
-	"github.com/hotsniff/hotsniff/resp"
-	"github.com/hotsniff/hotsniff/topk"
 )
 
-// flowState is as large as what the daemon keeps inside a flow.
-type flowState struct {
-	_ resp.Conn
-	_ topk.Handle
-	_ uint16
-}
+// flowState is as large as what the daemon keeps inside a flow (pipeline.conn).
+type flowState struct{ _ [7]uint32 }
 
 // discard is a Stream that looks at nothing.
 type discard struct{ bytes int }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotsniff/hotsniff/internal/testkit"
+	"github.com/hotsniff/hotsniff/scripts/lab"
 )
 
 const (
@@ -22,12 +23,12 @@ const (
 // and looks at its memory and its metrics after each.
 func growthLive(ctx context.Context, s *settings, t *table) error {
 	const inside, outside = "hsg0", "hsg1"
-	if err := ip("link add " + inside + " type veth peer name " + outside); err != nil {
+	if err := lab.IP("link add " + inside + " type veth peer name " + outside); err != nil {
 		return err
 	}
-	defer ip("link del " + inside)
+	defer lab.IP("link del " + inside)
 	for _, d := range []string{inside, outside} {
-		if err := ip("link set " + d + " up"); err != nil {
+		if err := lab.IP("link set " + d + " up"); err != nil {
 			return err
 		}
 	}
@@ -56,20 +57,20 @@ func growthLive(ctx context.Context, s *settings, t *table) error {
 			return err
 		}
 		sent += loads[i].requests
-		p, err := settled(w.daemon.URL, func(p page) bool { return p.command("GET") >= float64(sent) })
+		p, err := lab.Settled(w.daemon.URL, func(p lab.Page) bool { return p.Command("GET") >= float64(sent) })
 		if err != nil {
 			return err
 		}
-		m, err := memoryOf(w.daemon.PID())
+		m, err := lab.MemoryOf(w.daemon.PID())
 		if err != nil {
 			return err
 		}
-		rss, size = append(rss, mebibytes(m.rss)), append(size, float64(len(p))/1e6)
+		rss, size = append(rss, lab.MiB(m.RSS)), append(size, float64(len(p))/1e6)
 		t.note("daemon after %s keys, %s connections: %s; scrape %.3f MB; %.0f of %d requests seen, %.0f packets lost", thousands(loads[i].keys), thousands(loads[i].conns),
-			m, float64(len(p))/1e6, p.command("GET"), sent, p.sum("hotsniff_capture_dropped_total"))
+			m, float64(len(p))/1e6, p.Command("GET"), sent, p.Sum("hotsniff_capture_dropped_total"))
 		if i == len(loads)-1 {
 			t.add(line{what: "m. live, 1,000 to 10,000,000 keys, 1 to 100,000 connections: requests seen", unit: "%",
-				values: []float64{100 * p.command("GET") / float64(sent)}, goal: atLeast(100)})
+				values: []float64{100 * p.Command("GET") / float64(sent)}, goal: atLeast(100)})
 		}
 	}
 	t.add(line{what: "m. the same: largest RSS", unit: "MiB", values: []float64{most(rss)}, goal: atMost(64)},

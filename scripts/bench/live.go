@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hotsniff/hotsniff/internal/testkit"
+	"github.com/hotsniff/hotsniff/scripts/lab"
 )
 
 const (
@@ -218,12 +219,12 @@ func (l *loader) step(ctx context.Context, o *observer, r *liveResult) error {
 		return nil
 	}
 	name := strings.ToUpper(l.command)
-	p, err := settled(w.daemon.URL, func(p page) bool { return p.command(name) >= float64(l.n) })
+	p, err := lab.Settled(w.daemon.URL, func(p lab.Page) bool { return p.Command(name) >= float64(l.n) })
 	if err != nil {
 		return errors.Join(errors.New("hotsniff does not answer"), err)
 	}
-	r.seen = append(r.seen, 100*p.command(name)/float64(l.n))
-	r.drops = append(r.drops, p.sum("hotsniff_capture_dropped_total"))
+	r.seen = append(r.seen, 100*p.Command(name)/float64(l.n))
+	r.drops = append(r.drops, p.Sum("hotsniff_capture_dropped_total"))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hotsniff/hotsniff/internal/report"
 	"github.com/hotsniff/hotsniff/internal/testkit"
+	"github.com/hotsniff/hotsniff/scripts/lab"
 )
 
 const (
@@ -132,7 +133,7 @@ func readLossy(ctx context.Context, bin string, depth int, rate float64) (*lossR
 	if err := json.Unmarshal(out, &rep); err != nil {
 		return nil, err
 	}
-	r := &lossResult{counted: 100 * float64(rep.Commands["SET"]) / float64(tr.survived), rss: mebibytes(c.rss)}
+	r := &lossResult{counted: 100 * float64(rep.Commands["SET"]) / float64(tr.survived), rss: lab.MiB(c.rss)}
 	for i := range rep.Keys {
 		if k := &rep.Keys[i]; k.Accesses > tr.keys[k.Key] {
 			r.invented += float64(k.Accesses - tr.keys[k.Key])
@@ -140,5 +141,3 @@ func readLossy(ctx context.Context, bin string, depth int, rate float64) (*lossR
 	}
 	return r, nil
 }
-
-func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

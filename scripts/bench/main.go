@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hotsniff/hotsniff/scripts/lab"
 )
 
 // settings are the flags.
@@ -72,24 +74,31 @@ func main() {
 	flag.IntVar(&s.steps, "steps", 24, "steps of the delay from packet to subscriber")
 	flag.DurationVar(&s.limit, "limit", 9*time.Minute+30*time.Second, "what would end later is left out (100,000,000 keys)")
 	only := flag.String("only", "", "parts to measure, as in a,d; all by default: "+partNames())
+	profile := flag.String("profile", "", "instead, write a CPU profile of the whole path to this file")
+	pgo := flag.String("pgo", "", "instead, measure two programs (with a comma between) in turn, for benchstat; see -out")
+	out := flag.String("out", ".", "directory for off.txt and pgo.txt of -pgo")
 	format := flag.String("format", "text", "of the table: text or markdown")
 	flag.Parse()
 	if *format != "text" && *format != "markdown" || !known(*only) || s.rounds < 1 || s.steps < 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if os.Geteuid() == 0 && os.Getenv(namespaceVariable) == "" {
-		os.Exit(inNamespace())
-	}
-	if os.Getenv(namespaceVariable) != "" {
-		if err := ip("link set lo up"); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
+	if err := lab.EnterNamespace(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ok, err := measure(ctx, s, *only, *format == "markdown")
+	var ok bool
+	var err error
+	switch {
+	case *profile != "":
+		err, ok = recordProfile(ctx, *profile), true
+	case *pgo != "":
+		err, ok = comparePGO(ctx, *pgo, *out), true
+	default:
+		ok, err = measure(ctx, s, *only, *format == "markdown")
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 	}
@@ -131,7 +140,7 @@ func measure(ctx context.Context, s *settings, only string, markdown bool) (ok b
 		switch {
 		case only != "" && !slices.Contains(strings.Split(only, ","), p.name):
 			continue
-		case p.capture && os.Getenv(namespaceVariable) == "":
+		case p.capture && !lab.InNamespace():
 			t.skip(p.what, "needs root, for captures in a network namespace of its own")
 			continue
 		case ctx.Err() != nil:

@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"bufio"
@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// memory is the resident memory of a process, by what it holds, in bytes.
-type memory struct {
-	rss, pss int64
-	ring     int64 // shared with the kernel's packet socket
-	binary   int64 // pages of the program file, which all its processes share
-	library  int64 // pages of other files
-	anon     int64 // everything else: heap, stacks, tables
+// Memory is the resident memory of a process, by what it holds, in bytes.
+type Memory struct {
+	RSS, Pss int64
+	Ring     int64 // shared with the kernel's packet socket
+	Program  int64 // pages of the program file, which all its processes share
+	Library  int64 // pages of other files
+	Anon     int64 // everything else: heap, stacks, tables
 }
 
-// memoryOf reads /proc/PID/smaps.
-func memoryOf(pid int) (*memory, error) {
+// MemoryOf reads /proc/PID/smaps.
+func MemoryOf(pid int) (*Memory, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
 	if err != nil {
 		return nil, err
@@ -28,19 +28,19 @@ func memoryOf(pid int) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &memory{}
+	m := &Memory{}
 	name := ""
 	var rss, anon int64
 	end := func() {
-		m.rss += rss
-		m.anon += anon
+		m.RSS += rss
+		m.Anon += anon
 		switch file := rss - anon; {
 		case strings.HasPrefix(name, "socket:"):
-			m.ring += file
+			m.Ring += file
 		case name == exe:
-			m.binary += file
+			m.Program += file
 		default:
-			m.library += file
+			m.Library += file
 		}
 		rss, anon = 0, 0
 	}
@@ -63,7 +63,7 @@ func memoryOf(pid int) (*memory, error) {
 		case "Rss:":
 			rss = kib << 10
 		case "Pss:":
-			m.pss += kib << 10
+			m.Pss += kib << 10
 		case "Anonymous:":
 			anon = kib << 10
 		}
@@ -73,7 +73,10 @@ func memoryOf(pid int) (*memory, error) {
 }
 
 // String returns the parts in MiB.
-func (m *memory) String() string {
+func (m *Memory) String() string {
 	return fmt.Sprintf("RSS %.1f MiB (Pss %.1f): ring %.1f, program %.1f, libraries %.1f, anonymous %.1f",
-		mebibytes(m.rss), mebibytes(m.pss), mebibytes(m.ring), mebibytes(m.binary), mebibytes(m.library), mebibytes(m.anon))
+		MiB(m.RSS), MiB(m.Pss), MiB(m.Ring), MiB(m.Program), MiB(m.Library), MiB(m.Anon))
 }
+
+// MiB returns n bytes in MiB.
+func MiB(n int64) float64 { return float64(n) / (1 << 20) }

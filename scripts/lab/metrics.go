@@ -1,4 +1,4 @@
-package main
+package lab
 
 import (
 	"errors"
@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// page is one scrape of /metrics.
-type page string
+// Page is one scrape of /metrics.
+type Page string
 
 var httpClient = &http.Client{Timeout: 10 * time.Second}
 
 // scrapeLimit bounds what is read of one scrape.
 const scrapeLimit = 256 << 20
 
-// scrape reads the metrics of a daemon.
-func scrape(url string) (page, error) {
+// Scrape reads the metrics of a daemon.
+func Scrape(url string) (Page, error) {
 	resp, err := httpClient.Get(url + "/metrics")
 	if err != nil {
 		return "", err
@@ -29,11 +29,11 @@ func scrape(url string) (page, error) {
 		return "", errors.New("GET /metrics: " + resp.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, scrapeLimit))
-	return page(body), err
+	return Page(body), err
 }
 
-// sum adds up the series of a name whose labels hold all the texts given.
-func (p page) sum(name string, labels ...string) float64 {
+// Sum adds up the series of a name whose labels hold all the texts given.
+func (p Page) Sum(name string, labels ...string) float64 {
 	total := 0.0
 next:
 	for line := range strings.Lines(string(p)) {
@@ -54,23 +54,23 @@ next:
 	return total
 }
 
-// command sums the requests of a command.
-func (p page) command(name string) float64 {
-	return p.sum("hotsniff_commands_total", fmt.Sprintf("command=%q", name))
+// Command sums the requests of a command.
+func (p Page) Command(name string) float64 {
+	return p.Sum("hotsniff_commands_total", fmt.Sprintf("command=%q", name))
 }
 
-// settled scrapes until done says so or nothing changes any more for a second.
-func settled(url string, done func(page) bool) (page, error) {
-	var last page
+// Settled scrapes until done says so or nothing changes any more for a second.
+func Settled(url string, done func(Page) bool) (Page, error) {
+	var last Page
 	var since time.Time
 	var value float64
 	for {
-		p, err := scrape(url)
+		p, err := Scrape(url)
 		if err != nil || done(p) {
 			return p, err
 		}
 		last = p
-		if v := p.sum("hotsniff_requests_total"); v != value || since.IsZero() {
+		if v := p.Sum("hotsniff_requests_total"); v != value || since.IsZero() {
 			value, since = v, time.Now()
 		} else if time.Since(since) > time.Second {
 			return last, nil
