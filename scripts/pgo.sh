@@ -8,19 +8,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 profile=cmd/hotsniff/default.pgo
-hot='^Benchmark(Path|AssemblerAdd|Request|DetectorAdd|CounterAdd|Decode|Read)'
 benchstat=golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 record() {
-  dir=$(mktemp -d)
-  trap 'rm -rf "$dir"' EXIT
-  # The whole path over recordings with and without pipelines, then each stage.
   go build -trimpath -o bin/hotsniff-bench ./scripts/bench
-  bin/hotsniff-bench -profile "$dir/path.prof"
-  for pkg in capture resp topk; do
-    go test -run '^$' -bench "$hot" -benchtime 0.5s -cpuprofile "$dir/$pkg.prof" -o "$dir/$pkg.test" "./$pkg" >/dev/null
-  done
-  go tool pprof -proto "$dir"/*.prof >"$profile"
+  bin/hotsniff-bench -profile "$profile"
   ls -l "$profile"
 }
 
