@@ -143,6 +143,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	g.Go(d.logEvents)
 	g.Go(func() error { return serveWeb(ctx, d.listeners, &d.handler, d.webConfig, d.log) })
 	g.Go(func() error { d.monitor.Watch(ctx); return nil })
+	g.Go(func() error { boundMemory(ctx); return nil })
 	g.Go(func() error { d.reloader.onHangup(ctx, d.hangups); return nil })
 	if d.publisher != nil {
 		g.Go(func() error { return d.publisher.Run(ctx) })
