@@ -53,8 +53,11 @@ type Request struct {
 	// headers, so it is right for values that were not captured too.
 	Bytes int64
 	// Args is the number of arguments with the command name.
-	Args  int64
-	Flags RequestFlags
+	Args int64
+	// Unseen is how many keys the request has behind the packet, only after
+	// FeedSampled. It is what the request announces: a hostile one, anything.
+	Unseen int64
+	Flags  RequestFlags
 }
 
 // Key is one key argument of a request.
@@ -95,7 +98,8 @@ type Decoder struct {
 	released ref
 	sampling bool // the bytes are those of one packet alone
 	sample   Conn
-	cut      bool // the request in f is to be handed out: a hole took its end
+	beyond   int64 // see SampledBeyond
+	cut      bool  // the request in f is to be handed out: a hole took its end
 
 	keys [maxBatch]Key
 	// saved[i] is 1 + the offset of keys[i] in slot.buf, or 0.
@@ -266,6 +270,9 @@ func (d *Decoder) count(r *Request) {
 		return
 	}
 	s.Requests++
+	if d.sampling {
+		s.SampledRequestBytes += uint64(r.Bytes)
+	}
 	if r.Flags&(FlagInline|FlagWrongArity) != 0 {
 		if r.Flags&FlagInline != 0 {
 			s.Inline++

@@ -262,6 +262,7 @@ func (d *Decoder) fill(r *Request) {
 	r.Keys = d.keys[:d.nkeys]
 	r.Bytes = d.f.bytes
 	r.Args = int64(d.f.argc)
+	r.Unseen = 0
 	r.Flags = d.f.flags
 }
 

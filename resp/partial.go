@@ -112,6 +112,9 @@ func (d *Decoder) keep(b []byte, limit int) bool {
 // pause ends a Feed within a request. It returns true when it hands out keys
 // that it would otherwise have to copy.
 func (d *Decoder) pause(r *Request) bool {
+	if d.sampling {
+		return false // endSample has the rest
+	}
 	if d.nkeys > 0 && d.bulky() && d.f.x.settled(&d.t.commands[d.f.cmd]) {
 		d.part(r)
 		return true

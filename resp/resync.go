@@ -186,6 +186,12 @@ func (d *Decoder) lose(c *Conn) {
 // stop ends the decoding of a connection for a reason.
 func (d *Decoder) stop(why Reason) {
 	c := d.c
+	if d.sampling {
+		// A packet by itself is no connection that went wrong.
+		d.stats.SampledRefused++
+		d.lose(c)
+		return
+	}
 	d.stats.Errors[why]++
 	d.stats.SkippedBytes += uint64(len(d.b) - d.p + len(d.more))
 	switch {

@@ -270,33 +270,6 @@ func TestReplyCounter(t *testing.T) {
 	}
 }
 
-func TestFeedSampled(t *testing.T) {
-	for _, test := range []struct {
-		name, in string
-		want     []string
-	}{
-		{"requests", get("a") + get("b"), []string{`GET "a"`, `GET "b"`}},
-		{"the last goes on behind the packet", get("a") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000\r\nxx", []string{`GET "a"`, `SET "k" !cut`}},
-		{"the last key is not whole", get("a") + "*2\r\n$3\r\nGET\r\n$10\r\nxx", []string{`GET "a"`}},
-		{"the middle of a request", "\r\n" + get("false"), nil},
-		{"garbage after a request", get("a") + "x\r\n" + get("false"), []string{`GET "a"`}},
-		{"QUIT", string(array("QUIT")) + get("false"), []string{"QUIT"}},
-	} {
-		l := &collector{d: newDecoder()}
-		for range 2 {
-			l.got = nil
-			l.d.FeedSampled([]byte(test.in))
-			l.drain()
-			if !slices.Equal(l.got, test.want) {
-				t.Errorf("%s: %q, want %q", test.name, l.got, test.want)
-			}
-		}
-		if s := l.d.Stats(); s.Partials != 0 {
-			t.Errorf("%s: %d partials left", test.name, s.Partials)
-		}
-	}
-}
-
 // TestSecrets checks that passwords, scripts and values do not leave the
 // decoder, whatever place they stand in.
 func TestSecrets(t *testing.T) {

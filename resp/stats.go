@@ -31,6 +31,15 @@ type Stats struct {
 	Damaged         uint64 // requests whose keys fell into a hole
 	KeysDropped     uint64 // keys beyond what one request may hold back
 
+	// Packets that were taken by themselves, see FeedSampled. Where bytes are
+	// the measure, SampledRequestBytes / SampledBytes is the part of the traffic
+	// whose requests are seen: a request counts with all it announces in the
+	// packet of its head, which is picked as often as any other.
+	SampledPackets      uint64
+	SampledRefused      uint64 // that do not begin with a request, or are not requests to their end
+	SampledBytes        uint64
+	SampledRequestBytes uint64
+
 	// Gauges.
 	Partials     int // unfinished requests
 	PartialBytes int // memory they keep

@@ -67,6 +67,7 @@ func (d *Decoder) whole(r *Request, b []byte, p int) int {
 	r.Keys = d.keys[:nkeys]
 	r.Bytes = int64(q - p)
 	r.Args = int64(argc)
+	r.Unseen = 0
 	r.Flags = flags
 	return q
 }

@@ -31,6 +31,9 @@ func (d *Detector) Add(a *Access) Handle {
 	}
 	t.total[e] += w
 	t.fast[d.win.fcol][e] += w
+	if d.inPacket {
+		d.clusters.add(e, w)
+	}
 	m := &t.meta[e]
 	if m.epoch != d.epoch {
 		m.epoch = d.epoch
@@ -66,6 +69,9 @@ func (d *Detector) admit(h uint64, a *Access) int {
 		d.dropDetail(e)
 	}
 	t.take(e, h, d.win.slice, d.win.fcol, d.win.scol)
+	if d.clusters != nil {
+		d.clusters.take(e)
+	}
 	if !crowded {
 		if len(t.keys.free) > keySpare || m.key != 0 {
 			t.keys.set(m, e, a.Key, a.KeyLen)

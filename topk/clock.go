@@ -96,6 +96,9 @@ func (d *Detector) closeTick(end int64) {
 	d.win.closeSlice(d.t)
 	if second {
 		d.groups.openSecond(d.win.scol)
+		if d.clusters != nil {
+			d.clusters.forget()
+		}
 	}
 	d.slotAge++
 	if d.slotAge == d.slotLen {

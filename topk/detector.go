@@ -48,9 +48,11 @@ type Detector struct {
 	slotLen  uint32    // slices per detail and distinct slot
 	slotAge  uint32    // slices closed in the filling slot
 
-	sampler Sampler
-	kernel  uint32
-	weight  uint32
+	sampler  Sampler
+	kernel   uint32
+	weight   uint32
+	clusters *clusters // nil until a packet was sampled
+	inPacket bool      // between BeginPacket and EndPacket
 
 	list       []*listed
 	manual     map[uint64]*manual

@@ -32,7 +32,8 @@
 // ShareHigh add the sampling error: if traffic went on like this for ever, the
 // share would lie between them in 98 of 100 cases. Counts are scaled by the
 // sampling in force when they were made (Horvitz-Thompson), and the interval uses
-// the effective sample size. Details (writes, bytes, commands, clients) are kept
+// the effective sample size, in which accesses that came with one sampled packet
+// count by how much they hang together (BeginPacket). Details (writes, bytes, commands, clients) are kept
 // in twelfths of the window; the oldest one counts for the part of it that is
 // still in the window. Clients are those of one to two windows.
 //
@@ -75,6 +76,7 @@
 //     jump ahead walks until window and list are empty, then skips.
 //
 // Memory of a Detector: table 1.60 MB, details up to 0.75 MB (made as keys
-// appear), sketches 0.23 MB, whatever arrives; nothing before the first access.
+// appear), sketches 0.23 MB, and 0.11 MB once packets were sampled, whatever
+// arrives; nothing before the first access.
 // For a whole file as one window see Counter.
 package topk

@@ -33,14 +33,15 @@ func strictLow(p, n, z float64) float64 {
 }
 
 // tally is what a window knows: weighted accesses w, the sum of squared weights
-// q and the number n of sampled accesses.
-type tally struct{ w, q, n uint64 }
+// q and the number n of sampled accesses. extra is by how much the squared
+// weights of sampled packets exceed the squares of their accesses.
+type tally struct{ w, q, n, extra uint64 }
 
-func (t *tally) add(o *tally) { t.w += o.w; t.q += o.q; t.n += o.n }
+func (t *tally) add(o *tally) { t.w += o.w; t.q += o.q; t.n += o.n; t.extra += o.extra }
 
 // uniform reports whether every access had the same weight.
 func (t *tally) uniform() bool {
-	return t.n == 0 || t.w%t.n == 0 && t.q == t.n*(t.w/t.n)*(t.w/t.n)
+	return t.n == 0 || t.extra == 0 && t.w%t.n == 0 && t.q == t.n*(t.w/t.n)*(t.w/t.n)
 }
 
 // estimate is the share of a key in a window.

@@ -41,7 +41,7 @@ func (s *scope) effective() float64 {
 	if s.all.q == 0 {
 		return 0
 	}
-	return float64(s.all.w) * float64(s.all.w) / float64(s.all.q)
+	return float64(s.all.w) * float64(s.all.w) / (float64(s.all.q) + float64(s.all.extra))
 }
 
 // from is when the window began, internal time.
@@ -93,6 +93,9 @@ func (d *Detector) judge(e int, s *scope) judgement {
 		squares = d.win.ownSquares(t, e, s.window)
 	}
 	j := judgement{estimate: estimateShare(own, squares, min(upper, s.all.w), &s.all.tally), factor: 1}
+	if s.all.extra > 0 {
+		j.cluster(d.variance(e, s.window, j.share), &s.all.tally)
+	}
 	j.rate = float64(own) / s.secs
 	d.applyRule(&j, e, s)
 	return j

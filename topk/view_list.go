@@ -37,6 +37,9 @@ func (d *Detector) listedStat(h uint64, key []byte, keyLen int64, s *scope) KeyS
 		k.AccessesError = min(d.t.foreign(int(h%sets)*ways), s.all.w)
 	}
 	est := estimateShare(0, 0, k.AccessesError, &s.all.tally)
+	if s.all.extra > 0 {
+		est.cluster(0, &s.all.tally)
+	}
 	k.ShareLow, k.ShareHigh = est.bounds(&s.all.tally, s.z)
 	k.setRule(d.rules.Find(key))
 	d.setState(&k)

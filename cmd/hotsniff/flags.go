@@ -113,6 +113,23 @@ type captureFlags struct {
 	Timeout   time.Duration `name:"capture.timeout" default:"100ms" min:"1ms" max:"10s" help:"Longest wait before packets are handed over."`
 }
 
+// samplingFlags bound what the capture costs.
+type samplingFlags struct {
+	Budget float64 `name:"sampling.cpu-budget" default:"0.10" help:"CPU time that the capture may take, as a part of one core. Above it, and when the kernel drops packets, only 1 packet in N is looked at, N up to 1024 as the load asks. 0: no limit."`
+	Every  int     `name:"sampling.every" default:"0" placeholder:"N" help:"Always look at 1 packet in N: 1, 2, 4 ... 1024. 0: as the budget asks."`
+}
+
+func (f *samplingFlags) config() (pipeline.BudgetConfig, error) {
+	cfg := pipeline.BudgetConfig{Ratio: f.Budget, Every: f.Every}
+	switch {
+	case !(f.Budget >= 0 && f.Budget <= 1):
+		return cfg, usageError{fmt.Errorf("--sampling.cpu-budget: want a ratio from 0 to 1, not %v", f.Budget)}
+	case f.Every < 0 || f.Every > capture.MaxSampleEvery || f.Every&(f.Every-1) != 0:
+		return cfg, usageError{fmt.Errorf("--sampling.every: want a power of two up to %d, not %d", capture.MaxSampleEvery, f.Every)}
+	}
+	return cfg, nil
+}
+
 func (f *captureFlags) config(ports *capture.PortSet) capture.LiveConfig {
 	dir := map[string]capture.Direction{"in": capture.In, "out": capture.Out, "both": capture.Both}[f.Direction]
 	return capture.LiveConfig{Interface: f.Interface, Ports: ports, RingBytes: f.Ring,

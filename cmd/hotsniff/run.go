@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -23,6 +24,7 @@ import (
 type runCmd struct {
 	detectFlags
 	captureFlags
+	samplingFlags
 	publishFlags
 	webFlags
 	Top       int    `default:"20" min:"1" max:"200" help:"Keys in metrics and reports."`
@@ -49,6 +51,10 @@ func (c *runCmd) Run(a *app) error {
 		return err
 	}
 	cfg.Top = c.Top
+	if cfg.Budget, err = c.samplingFlags.config(); err != nil {
+		return err
+	}
+	cfg.CPUTime = threadCPUTime
 	listeners, err := c.webFlags.listen()
 	if err != nil {
 		return err
@@ -155,6 +161,9 @@ func (d *daemon) serve(ctx context.Context) error {
 // capture owns everything from packets to snapshots.
 func (d *daemon) capture(ctx context.Context) error {
 	defer close(d.events)
+	// The budget is that of this thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := d.engine.Run(ctx); err != nil {
 		return err
 	}

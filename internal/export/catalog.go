@@ -43,15 +43,16 @@ var (
 	distinctKeys = gauge("distinct_keys", "Distinct keys accessed in the last minute, estimated.", "port")
 	listChanges  = counter("list_changes_total", "Changes of the hot list.", "port", "change")
 	listOverflow = counter("list_overflow_total", "Keys that were hot while the list was full.", "port")
-	requests     = counter("requests_total", "Requests decoded.", "port")
-	accesses     = counter("accesses_total", "Key accesses decoded.", "port")
-	commands     = counter("commands_total", "Requests decoded, by command.", "port", "command")
+	requests     = counter("requests_total", "Requests decoded; one of a sampled packet counts for as many as it stands for.", "port")
+	accesses     = counter("accesses_total", "Key accesses decoded, scaled by sampling as requests are.", "port")
+	commands     = counter("commands_total", "Requests decoded, by command, scaled by sampling.", "port", "command")
 	sampleEvery  = gauge("sample_every", "1 in so many is looked at, by stage.", "stage")
+	cpuRatio     = gauge("cpu_ratio", "CPU time of the capture thread as a part of one core, averaged over about a second: what --sampling.cpu-budget bounds.")
 
-	capturePackets = counter("capture_packets_total", "Packets captured.", "interface")
-	captureBytes   = counter("capture_bytes_total", "Bytes of captured packets on the wire.", "interface")
+	capturePackets = counter("capture_packets_total", "Packets captured, not scaled by sampling.", "interface")
+	captureBytes   = counter("capture_bytes_total", "Bytes of captured packets on the wire, not scaled by sampling.", "interface")
 	captureDropped = counter("capture_dropped_total", "Packets lost before hotsniff saw them.", "interface", "reason")
-	flows          = gauge("flows", "Connections followed now.")
+	flows          = gauge("flows", "Connections followed now; none while packets are sampled.")
 	flowsEvicted   = counter("flows_evicted_total", "Connections forgotten at a limit.", "reason")
 	gaps           = counter("gaps_total", "Holes in connections: bytes that were not captured.")
 	resyncs        = counter("resyncs_total", "Connections whose requests were found without their start.")
@@ -69,7 +70,7 @@ var (
 func snapshotMetrics() []*desc {
 	return []*desc{
 		keyShare, keyShareLow, keyRate, keyBytes, keyClients, keyHot, keySince, groupShare, otherShare, hotKeys, distinctKeys,
-		listChanges, listOverflow, requests, accesses, commands, sampleEvery, capturePackets, captureBytes, captureDropped,
+		listChanges, listOverflow, requests, accesses, commands, sampleEvery, cpuRatio, capturePackets, captureBytes, captureDropped,
 		flows, flowsEvicted, gaps, resyncs, decodeErrors, cutSegments, skippedBytes, resyncsRefused, otherProtocols,
 		panics, clockSteps, encrypted,
 	}

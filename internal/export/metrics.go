@@ -32,6 +32,7 @@ func (b *families) capture(s *pipeline.Snapshot) {
 	for reason, n := range s.DecodeErrors() {
 		b.send(decodeErrors, float64(n), reason)
 	}
+	b.send(cpuRatio, s.Sampling.CPURatio)
 	kernel, event := sampling(s)
 	b.send(sampleEvery, float64(kernel), "kernel")
 	b.send(sampleEvery, float64(event), "event")
@@ -40,7 +41,7 @@ func (b *families) capture(s *pipeline.Snapshot) {
 // sampling is the sparsest sampling in force on any port, of packets in the
 // kernel and of accesses.
 func sampling(s *pipeline.Snapshot) (kernel, event int) {
-	kernel, event = 1, 1
+	kernel, event = max(s.Sampling.Every, 1), 1
 	for i := range s.Ports {
 		kernel, event = max(kernel, s.Ports[i].Slow.SampleEvery), max(event, s.Ports[i].Slow.EventEvery)
 	}

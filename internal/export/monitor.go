@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sys/unix"
 
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/topk"
@@ -25,22 +24,17 @@ const (
 	// hot and an empty list says nothing.
 	readyAfter = 5 * time.Second
 
-	// cpuSeconds is the time over which hotsniff_cpu_ratio is the average: the
-	// shortest usual scrape interval.
-	cpuSeconds = 10
-
 	detectionDelayName = "detection_delay_seconds"
 	detectionDelayHelp = "From the packet time at which a key became hot to the moment its announcement was written."
 )
 
 var (
-	cpuRatio     = gauge("cpu_ratio", "CPU time of hotsniff as a part of one core, in the last 10 s.")
 	lastReloadOK = gauge("config_last_reload_successful", "Whether the last attempt to load the configuration was successful.")
 	lastReloadAt = gauge("config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.")
 )
 
 // monitorMetrics lists what Monitor sends beside the histogram.
-func monitorMetrics() []*desc { return []*desc{cpuRatio, lastReloadOK, lastReloadAt} }
+func monitorMetrics() []*desc { return []*desc{lastReloadOK, lastReloadAt} }
 
 // Monitor watches the capture loop from outside: progress shows in the
 // snapshots, so the loop needs no lock and no call for it. All methods may be
@@ -50,7 +44,6 @@ type Monitor struct {
 	started time.Time
 
 	progress     atomic.Int64 // when Watch last saw a new snapshot, ns since started
-	cpu          atomic.Int64 // CPU time in the last cpuSeconds, ns per s
 	reloadFailed atomic.Bool
 	reloadedAt   atomic.Int64 // unix ns
 	delay        prometheus.Histogram
@@ -71,20 +64,11 @@ func (m *Monitor) Watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	var seen *pipeline.Snapshot
-	var ring [cpuSeconds]time.Duration // CPU time used, at each of the last looks
-	for i := range ring {
-		ring[i] = cpuTime()
-	}
-	for i := 0; ; i++ {
+	for {
 		if s := m.latest(); s != nil && s != seen {
 			seen = s
 			m.progress.Store(int64(time.Since(m.started)))
 		}
-		now := cpuTime()
-		if span := min(i, cpuSeconds); span > 0 {
-			m.cpu.Store(int64(now-ring[i%cpuSeconds]) / int64(span))
-		}
-		ring[i%cpuSeconds] = now
 		select {
 		case <-ctx.Done():
 			return
@@ -92,18 +76,6 @@ func (m *Monitor) Watch(ctx context.Context) {
 		}
 	}
 }
-
-// cpuTime is the CPU time that this process has used.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// CPURatio is the CPU time used as a part of one core.
-func (m *Monitor) CPURatio() float64 { return float64(m.cpu.Load()) / 1e9 }
 
 // Stalled returns since when there was no new snapshot, and whether that is so
 // long that the capture loop must hang.
@@ -149,7 +121,6 @@ func (m *Monitor) Collect(ch chan<- prometheus.Metric) {
 	if m.reloadFailed.Load() {
 		ok = 0
 	}
-	ch <- prometheus.MustNewConstMetric(cpuRatio.Desc, cpuRatio.kind, m.CPURatio())
 	ch <- prometheus.MustNewConstMetric(lastReloadOK.Desc, lastReloadOK.kind, ok)
 	ch <- prometheus.MustNewConstMetric(lastReloadAt.Desc, lastReloadAt.kind, float64(m.reloadedAt.Load())/1e9)
 	m.delay.Collect(ch)

@@ -23,7 +23,7 @@ type Status struct {
 	UptimeSeconds float64           `json:"uptime_seconds"`
 	Healthy       bool              `json:"healthy"`
 	Ready         bool              `json:"ready"`
-	CPURatio      float64           `json:"cpu_ratio"` // of one core
+	CPURatio      float64           `json:"cpu_ratio"` // of one core, by the capture thread
 	Configuration map[string]string `json:"configuration"`
 	SnapshotAt    *time.Time        `json:"snapshot_at"` // null before the first one
 	Interfaces    []InterfaceStatus `json:"interfaces"`
@@ -44,8 +44,15 @@ type InterfaceStatus struct {
 
 // SamplingStatus says which part of the traffic is looked at: 1 in so many.
 type SamplingStatus struct {
-	KernelEvery int `json:"kernel_every"`
-	EventEvery  int `json:"event_every"`
+	KernelEvery int     `json:"kernel_every"`
+	EventEvery  int     `json:"event_every"`
+	CPUBudget   float64 `json:"cpu_budget"` // part of one core, 0: no limit
+	Fixed       bool    `json:"fixed"`      // kernel_every was asked for
+	Available   bool    `json:"available"`  // the kernel can sample
+	// Coverage is the part of the bytes in sampled packets whose requests were
+	// seen, about 1; less where long pipelines of large values hide heads. 0
+	// when none was sampled.
+	Coverage float64 `json:"coverage"`
 }
 
 // ConnectionStatus is the connections of a Status.
@@ -79,8 +86,8 @@ func (o *Options) status() *Status {
 	st := &Status{
 		Schema: StatusSchema, Node: o.Node, Version: o.Version, GoVersion: runtime.Version(),
 		UptimeSeconds: time.Since(o.Monitor.started).Seconds(), Healthy: !stalled, Ready: !stalled && o.Monitor.Ready(),
-		CPURatio: o.Monitor.CPURatio(), Configuration: o.Config,
-		Interfaces: []InterfaceStatus{}, Ports: []PortStatus{}, Sampling: SamplingStatus{1, 1},
+		Configuration: o.Config,
+		Interfaces:    []InterfaceStatus{}, Ports: []PortStatus{}, Sampling: SamplingStatus{KernelEvery: 1, EventEvery: 1},
 	}
 	if s := o.Latest(); s != nil {
 		st.fill(s)
@@ -96,6 +103,9 @@ func (st *Status) fill(s *pipeline.Snapshot) {
 		st.Interfaces = append(st.Interfaces, InterfaceStatus{in.Name, in.Packets, in.Bytes, in.Dropped, in.InterfaceDropped,
 			ratio(in.Dropped, in.Packets+in.Dropped)})
 	}
+	n := &s.Sampling
+	st.CPURatio = n.CPURatio
+	st.Sampling = SamplingStatus{CPUBudget: n.Budget, Fixed: n.Fixed, Available: n.Available, Coverage: n.Coverage}
 	st.Sampling.KernelEvery, st.Sampling.EventEvery = sampling(s)
 	st.Connections = ConnectionStatus{int(s.Assembler.Flows), s.Assembler.Opened, s.Decoder.Encrypted,
 		ratio(s.Decoder.Encrypted, s.Assembler.Opened), s.Assembler.Gaps}

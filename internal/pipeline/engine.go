@@ -35,6 +35,13 @@ type Config struct {
 	// OnEvents is called on the goroutine of Run, at ticks at which the hot
 	// list changed. The slice is valid during the call.
 	OnEvents func([]Event)
+	// Budget bounds the CPU time of the capture by sampling in the kernel, for
+	// sources that implement capture.Sampling.
+	Budget BudgetConfig
+	// CPUTime returns the CPU time that the goroutine of Run has used: that of
+	// its thread, to which the caller must have locked it. It is called a few
+	// times a second. nil: Budget.Ratio has no effect.
+	CPUTime func() time.Duration
 	// OnSnapshot, if set, is called on the goroutine of Run after each
 	// snapshot, once a tick: Latest returns it from then on. It must not
 	// block; a send to a channel that drops what does not fit is enough.
@@ -68,6 +75,9 @@ type Engine struct {
 	active  []*port
 	refused uint64 // requests to ports beyond MaxPorts
 
+	governor governor
+	thin     thin
+
 	verdicts [capture.NumVerdicts]uint64
 	packets  uint64
 	panics   panicCount
@@ -98,7 +108,7 @@ func New(cfg Config, src capture.Source) (*Engine, error) {
 		}
 		cfg.Ports = ports
 	}
-	e := &Engine{cfg: cfg, src: src, random: 1}
+	e := &Engine{cfg: cfg, src: src, random: 1, thin: thin{every: 1}}
 	e.connect()
 	for id := range e.dec.NumCommands() {
 		e.commandNames = append(e.commandNames, e.dec.CommandName(resp.CommandID(id)))
@@ -112,6 +122,16 @@ func (e *Engine) connect() {
 	e.asm = capture.NewAssembler[conn](capture.AssemblerConfig{Ports: e.cfg.Ports}, e)
 }
 
+// reconnect forgets all connections and what is unfinished in them, as if the
+// capture began now in the middle of each. Counters go on.
+func (e *Engine) reconnect() {
+	assembler, decoder := *e.asm.Stats(), *e.dec.Stats()
+	assembler.Flows = 0
+	e.connect()
+	*e.asm.Stats() = assembler
+	*e.dec.Stats() = decoder
+}
+
 // Run reads packets until the source ends, fails, or ctx ends. The end of the
 // source and of ctx are no errors. Damage in one of several files is returned
 // joined at the end: what could be read is counted all the same.
@@ -119,6 +139,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { e.src.Stop() })
 	defer stop()
 	var damage []error
+	if err := e.govern(); err != nil {
+		return err
+	}
 	for !e.loop(ctx, &damage) {
 	}
 	e.finish()
@@ -152,6 +175,7 @@ func (e *Engine) loop(ctx context.Context, damage *[]error) (done bool) {
 // survive handles what Next returned beside a packet; false ends the loop.
 func (e *Engine) survive(err error, damage *[]error) bool {
 	if errors.Is(err, capture.ErrTimeout) {
+		e.idle()
 		e.advance(e.clock.follow(e.pkt.T))
 		return true
 	}
@@ -172,7 +196,11 @@ func (e *Engine) packet() {
 	}
 	v := capture.Decode(&e.pkt, &e.seg)
 	e.verdicts[v]++
-	if v == capture.Decoded {
+	switch {
+	case v != capture.Decoded:
+	case e.pkt.SampleEvery > 1 || e.thin.on:
+		e.thinned()
+	default:
 		e.asm.Add(&e.seg)
 	}
 }
@@ -185,12 +213,14 @@ func (e *Engine) advance(t int64) {
 		return
 	}
 	e.nextTick = t - t%int64(TickEvery) + int64(TickEvery)
+	cpu := e.cpuTime()
 	e.asm.Tick(t)
 	e.takeTuning()
 	e.takeManual(t)
 	e.tickPorts(t)
 	if !e.cfg.Whole {
 		e.store(t)
+		e.control(t, cpu, e.Latest())
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // largest share first. The publisher fills in node, numbering and times.
 // Keys that are known by a prefix only are left out: nobody could use them.
 func (s *Snapshot) List(cfg actions.AdviceConfig) *hotlist.List {
-	l := &hotlist.List{WindowSeconds: Window.Seconds(), SampleEvery: 1}
+	l := &hotlist.List{WindowSeconds: Window.Seconds(), SampleEvery: int64(max(s.Sampling.Every, 1))}
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		l.SampleEvery = max(l.SampleEvery, int64(p.Slow.SampleEvery*p.Slow.EventEvery))

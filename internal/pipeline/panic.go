@@ -32,11 +32,7 @@ func (e *Engine) recovered(v any, damage *[]error) (giveUp bool) {
 	if p.total == 1 {
 		e.cfg.OnPanic(v, debug.Stack())
 	}
-	assembler, decoder := *e.asm.Stats(), *e.dec.Stats()
-	assembler.Flows = 0
-	e.connect()
-	*e.asm.Stats() = assembler
-	*e.dec.Stats() = decoder
+	e.reconnect()
 	if p.row < maxPanicsInARow {
 		return false
 	}

@@ -29,6 +29,7 @@ func (e *Engine) port(number uint16) *port {
 		p.detector = topk.New(e.cfg.Detector)
 		p.history.init(len(p.commands), e.clock.now)
 		e.manual.apply(p)
+		p.detector.SetSampleEvery(e.thin.every)
 	}
 	e.ports[number] = p
 	e.active = append(e.active, p)
@@ -43,12 +44,19 @@ func (p *port) add(a *topk.Access) topk.Handle {
 	return p.counter.Add(a)
 }
 
-// request counts one request of a command.
-func (p *port) request(command int) {
-	p.requests++
-	p.commands[command]++
+// request counts one request of a command n times.
+func (p *port) request(command int, n uint64) {
+	p.requests += n
+	p.commands[command] += n
 	if p.detector != nil {
-		p.history.add(command)
+		p.history.add(command, n)
+	}
+}
+
+// setWeight makes the accesses added next stand for n.
+func (p *port) setWeight(n uint64) {
+	if p.detector != nil {
+		p.detector.SetSampleEvery(int(n))
 	}
 }
 
@@ -81,9 +89,9 @@ func (h *history) init(commands int, t int64) {
 	h.sum = make([]uint64, commands)
 }
 
-func (h *history) add(command int) {
-	h.rows[h.row][command]++
-	h.sum[command]++
+func (h *history) add(command int, n uint64) {
+	h.rows[h.row][command] += uint32(n)
+	h.sum[command] += n
 }
 
 // rotate moves on to the second of t; seconds without traffic are empty rows.

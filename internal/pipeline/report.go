@@ -27,7 +27,7 @@ func (s *Snapshot) FastReport(node string, top int) *report.Report {
 
 func (s *Snapshot) report(node string, top int, view func(*PortSnapshot) *topk.Snapshot) *report.Report {
 	r := &report.Report{
-		Schema: report.Schema, Node: node, Sources: []string{}, From: clockTime(s.Started), To: clockTime(s.T), SampleEvery: 1,
+		Schema: report.Schema, Node: node, Sources: []string{}, From: clockTime(s.Started), To: clockTime(s.T), SampleEvery: max(s.Sampling.Every, 1),
 		Keys: []report.Key{}, Commands: map[string]uint64{}, Capture: s.captureReport(),
 	}
 	for _, in := range s.Capture.Interfaces {

@@ -25,6 +25,7 @@ type Snapshot struct {
 	ClockSteps   uint64         // times the clock was set back
 	Panics       uint64         // bugs of ours that were survived
 
+	Sampling  Sampling
 	Capture   capture.Stats
 	Verdicts  [capture.NumVerdicts]uint64
 	Assembler capture.AssemblerStats
@@ -32,6 +33,19 @@ type Snapshot struct {
 
 	commandNames []string       // by resp.CommandID, shared by all snapshots
 	pins         map[string]pin // never changed
+}
+
+// Sampling says which part of the traffic is looked at, and why.
+type Sampling struct {
+	Every     int     // the kernel keeps 1 packet in so many
+	Budget    float64 // CPU ratio to stay under, 0 for no limit
+	Fixed     bool    // Every was asked for
+	Available bool    // the source can sample
+	CPURatio  float64 // part of one core that the capture thread takes, over about a second
+	// Coverage is the part of the bytes whose requests were seen in sampled
+	// packets, about 1 unless clients send long pipelines of large values; 0
+	// when none was sampled.
+	Coverage float64
 }
 
 // PortSnapshot is one server port of a Snapshot.
@@ -61,7 +75,7 @@ func (e *Engine) snapshot(t int64) *Snapshot {
 	s := &Snapshot{
 		T: t, Started: e.started, Whole: e.cfg.Whole,
 		PortsRefused: e.refused, ClockSteps: e.clock.steps, Panics: e.panics.total,
-		Capture: e.src.Stats(), Verdicts: e.verdicts,
+		Sampling: e.sampling(), Capture: e.src.Stats(), Verdicts: e.verdicts,
 		Assembler: *e.asm.Stats(), Decoder: *e.dec.Stats(),
 		commandNames: e.commandNames, pins: e.manual.pins,
 	}

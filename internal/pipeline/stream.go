@@ -72,7 +72,7 @@ func (e *Engine) drain(c *conn, m *capture.Meta) {
 func (e *Engine) count(p *port, c *conn, m *capture.Meta) {
 	r := &e.req
 	if r.Flags&resp.FlagContinued == 0 {
-		p.request(int(r.Command))
+		p.request(int(r.Command), 1)
 	}
 	if len(r.Keys) == 0 {
 		c.turn.draw(e, 0)

@@ -83,5 +83,9 @@ func (f *Flow) Frame(flags byte, payload []byte) []byte {
 	return f.frame
 }
 
+// Skip takes the next n bytes of the client as sent in frames that nobody
+// looks at.
+func (f *Flow) Skip(n uint32) { f.seq += n }
+
 // Answered says that the server sent n bytes, which the next frame acknowledges.
 func (f *Flow) Answered(n uint32) { f.ack += n }
