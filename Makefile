@@ -4,8 +4,10 @@ GO      ?= go
 BIN     := bin/hotsniff
 FUZZTIME ?= 20s
 RUNS    ?= 10000
+MINUTES ?= 30
+BENCH   ?=
 
-.PHONY: build demo test lint fuzz simulate bench generate setup clean
+.PHONY: build demo test lint fuzz simulate bench soak pgo generate setup clean
 
 build: setup ## build bin/hotsniff
 	$(GO) build -trimpath -o $(BIN) ./cmd/hotsniff
@@ -28,8 +30,15 @@ fuzz: setup ## run every fuzz target for FUZZTIME (default 20s) each
 simulate: setup ## run RUNS (default 10000) simulated captures and days beside exact oracles
 	HOTSNIFF_SIM_RUNS=$(RUNS) $(GO) test -timeout 6h -count 1 -run Simulate ./topk ./internal/pipeline
 
-bench: build ## measure; see scripts/bench.sh
-	scripts/bench.sh
+bench: build ## measure, in less than ten minutes, as root; BENCH='-only a,d -format markdown' for a part
+	scripts/bench.sh $(BENCH)
+
+soak: build ## run for MINUTES (default 30) beside a Redis to which everything happens, as root
+	scripts/soak.sh -minutes $(MINUTES)
+
+pgo: build ## record cmd/hotsniff/default.pgo anew and compare; see scripts/pgo.sh
+	scripts/pgo.sh record
+	scripts/pgo.sh compare
 
 generate: ## regenerate the command table
 	$(GO) generate ./...

@@ -54,9 +54,10 @@ func load(t *testing.T) (d dashboard, text string) {
 
 // notShown are metrics without a panel, and why.
 var notShown = map[string]string{
-	"hotsniff_clock_steps_total":      "for whoever reads a report of a fault",
-	"hotsniff_publish_retained_total": "fails together with hotsniff_publish_total, which is shown",
-	"hotsniff_manual_entries":         "hotsniff watch lists them by name",
+	"hotsniff_clock_steps_total":                            "for whoever reads a report of a fault",
+	"hotsniff_config_last_reload_success_timestamp_seconds": "hotsniff_config_last_reload_successful is shown, and alerts",
+	"hotsniff_publish_retained_total":                       "fails together with hotsniff_publish_total, which is shown",
+	"hotsniff_manual_entries":                               "hotsniff watch lists them by name",
 }
 
 var (

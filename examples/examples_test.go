@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,13 +76,55 @@ func TestLockNamesNoRegistry(t *testing.T) {
 	}
 }
 
-func need(t *testing.T, name string) string {
+// need returns the path of a program. Where it is missing the test is skipped on
+// a developer's machine, and fails in CI: there a test that never runs is worth
+// nothing.
+func need(t testing.TB, name string) string {
 	t.Helper()
 	bin, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is not installed; this test runs an example with it", name)
+	if err == nil {
+		return bin
 	}
-	return bin
+	if inCI() {
+		t.Fatalf("%s is not installed (scripts/setup.sh installs it)", name)
+	}
+	t.Skipf("%s is not installed; this test runs an example with it", name)
+	return ""
+}
+
+// inCI reports whether this runs in continuous integration, by the variable
+// that all of them set.
+func inCI() bool {
+	ci, err := strconv.ParseBool(os.Getenv("CI"))
+	return err == nil && ci
+}
+
+// told is a test that notes how it was ended.
+type told struct {
+	testing.TB
+	failed, skipped bool
+}
+
+func (n *told) Helper()               {}
+func (n *told) Fatalf(string, ...any) { n.failed = true }
+func (n *told) Skipf(string, ...any)  { n.skipped = true }
+
+func TestMissingProgramsFailInCI(t *testing.T) {
+	for _, c := range []struct {
+		ci   string
+		fail bool
+	}{{"true", true}, {"1", true}, {"", false}, {"false", false}} {
+		t.Setenv("CI", c.ci)
+		n := &told{TB: t}
+		need(n, "no-such-program")
+		// Fatalf and Skipf end a real test: what comes first counts.
+		if n.failed != c.fail || !n.failed && !n.skipped {
+			t.Errorf("CI=%q: failed %v, skipped %v", c.ci, n.failed, n.skipped)
+		}
+	}
+	if need(t, "sh") == "" {
+		t.Error("sh was not found")
+	}
 }
 
 // line is one key of what a subscriber prints.

@@ -10,8 +10,14 @@ command -v redis-server >/dev/null || [ -x /usr/bin/redis-server ] || want+=(red
 command -v redis-benchmark >/dev/null || want+=(redis-tools)
 command -v tcpdump >/dev/null || [ -x /usr/bin/tcpdump ] || want+=(tcpdump)
 command -v ip >/dev/null || [ -x /sbin/ip ] || want+=(iproute2)
+# a real terminal for the tests of hotsniff top
+command -v tmux >/dev/null || want+=(tmux)
 # promtool and a server for the tests of rules and dashboard.
 command -v promtool >/dev/null || want+=(prometheus)
+# The subscribers in examples/ are tested with these.
+command -v python3 >/dev/null || want+=(python3)
+command -v node >/dev/null || want+=(nodejs)
+command -v npm >/dev/null || want+=(npm)
 [ "${#want[@]}" -gt 0 ] || exit 0
 
 sudo=""

@@ -74,6 +74,19 @@ func TestErrorsAreOneLineWithAHintAndNothingOnStdout(t *testing.T) {
 		{"pin with too many copies", []string{"pin", "k", "--copies", "1000", "--redis-url", nobody}, 2, "--copies"},
 		{"pin with bad base64", []string{"pin", "*", "--base64", "--redis-url", nobody}, 2, "base64"},
 		{"ban a key that is too long", []string{"ban", strings.Repeat("k", 1025), "--redis-url", nobody}, 2, "1024 bytes"},
+		{"top without a terminal", []string{"top"}, 2, "standard output is no terminal"},
+		{"top with a bad window", []string{"top", "--once", "--window", "7s"}, 2, "--window"},
+		{"top with a bad speed", []string{"top", "--once", "--speed", "fast"}, 2, "--speed"},
+		{"top too often", []string{"top", "--once", "--interval", "1ms"}, 2, "--interval"},
+		{"top of too many keys", []string{"top", "--once", "--top", "1000"}, 2, "--top"},
+		{"top of two things", []string{"top", "--once", "--url", "http://h", "--read", "x"}, 2, "choose one"},
+		{"top of a bad URL", []string{"top", "--once", "--url", "ftp://u:S3cret@h"}, 2, "--url"},
+		{"top of a URL that is none", []string{"top", "--once", "--url", "http://u:S3cret@h:x"}, 2, "--url"},
+		{"top of a missing authority", []string{"top", "--once", "--url", "https://h", "--ca-file", "/nonexistent"}, 1, "/nonexistent"},
+		{"top where no daemon is", []string{"top", "--once", "--url", "http://u:S3cret@127.0.0.1:1"}, 1, "127.0.0.1:1"},
+		{"top of a missing file", []string{"top", "--once", "--read", "/nonexistent.pcap"}, 1, "/nonexistent.pcap"},
+		{"top of no capture", []string{"top", "--once", "--read", noPcap}, 1, "no.pcap"},
+		{"top of no interface", []string{"top", "--once", "--interface", "nonexistent0"}, 1, "capture"},
 		{"check-config missing", []string{"check-config", "/nonexistent"}, 1, "/nonexistent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,7 +115,7 @@ func TestConfigFileAndEnvironmentGiveFlags(t *testing.T) {
 	}
 	bad := write(t, "bad.yml", "threshold: 7\n")
 	code, _, errOut := hotsniff(t, "", "--config.file="+bad, "read", "x.pcap")
-	if code != 2 || !strings.Contains(errOut, "not 7") {
+	if code != 1 || !strings.Contains(errOut, "bad.yml:1: threshold: want 0.001 to 1, not 7") {
 		t.Errorf("the file's threshold is not used: %d, %q", code, errOut)
 	}
 	t.Setenv("HOTSNIFF_THRESHOLD", "9")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -16,9 +17,10 @@ import (
 // detectFlags say what counts as a request and what counts as hot; `run` and
 // `read` share them.
 type detectFlags struct {
-	Port      string  `default:"6379" help:"Server ports: numbers and ranges, as in 6379,7000-7005."`
-	Threshold float64 `default:"0.02" help:"Share of all key accesses (0..1) from which a key is hot."`
-	Node      string  `help:"Name of this node in reports (default: the host name)." placeholder:"NAME"`
+	Port      string        `default:"6379" help:"Server ports: numbers and ranges, as in 6379,7000-7005."`
+	Threshold float64       `default:"0.02" min:"0.001" max:"1" help:"Share of all key accesses (0..1) from which a key is hot."`
+	Cooldown  time.Duration `default:"60s" min:"1s" max:"1h" help:"How long a key that is no longer hot stays on the list, as cooling."`
+	Node      string        `help:"Name of this node in reports (default: the host name)." placeholder:"NAME"`
 	privacyFlags
 	CommandsFile string `name:"commands.file" type:"path" placeholder:"FILE" help:"More rows for the command table (modules, renamed commands), in the format of data/command-keys.tsv."`
 }
@@ -29,21 +31,20 @@ func (f *detectFlags) engineConfig(a *app) (pipeline.Config, error) {
 	var cfg pipeline.Config
 	ports, err := capture.ParsePorts(f.Port)
 	if err != nil {
-		return cfg, usageError{fmt.Errorf("--port: %w", err)}
-	}
-	if !(f.Threshold > 0 && f.Threshold <= 1) {
-		return cfg, usageError{fmt.Errorf("--threshold: want a ratio above 0 and at most 1, not %v", f.Threshold)}
+		return cfg, a.blame("port", err)
 	}
 	rules, err := compileRules(a)
 	if err != nil {
 		return cfg, err
 	}
 	cfg.Ports = ports
-	cfg.Detector = topk.Config{Threshold: f.Threshold, Rules: rules}
+	cfg.Detector = topk.Config{Threshold: f.Threshold, Cooldown: f.Cooldown, Rules: rules}
 	if f.CommandsFile != "" {
-		cfg.Commands, err = readCommands(f.CommandsFile)
+		if cfg.Commands, err = readCommands(f.CommandsFile); err != nil {
+			return cfg, cmp.Or(a.inFile("commands.file", err), err)
+		}
 	}
-	return cfg, err
+	return cfg, nil
 }
 
 // compileRules turns the rules of the file into the detector's.
@@ -107,9 +108,9 @@ func (f *detectFlags) node() string {
 type captureFlags struct {
 	Interface string        `default:"any" help:"Network interface, or any for all."`
 	Direction string        `name:"capture.direction" default:"in" enum:"in,out,both" help:"Which requests to see: those that arrive (in: on a Redis host), those that leave (out: on an application host), or both (${enum})."`
-	Ring      int           `name:"capture.ring" default:"33554432" help:"Size of the kernel's ring in bytes."`
-	Snaplen   int           `name:"capture.snaplen" default:"16384" help:"Bytes captured of each packet. Requests of a pipeline beyond it are not seen."`
-	Timeout   time.Duration `name:"capture.timeout" default:"100ms" help:"Longest wait before packets are handed over."`
+	Ring      int           `name:"capture.ring" default:"33554432" min:"65536" max:"1073741824" help:"Size of the kernel's ring in bytes."`
+	Snaplen   int           `name:"capture.snaplen" default:"16384" min:"64" max:"262144" help:"Bytes captured of each packet. Requests of a pipeline beyond it are not seen."`
+	Timeout   time.Duration `name:"capture.timeout" default:"100ms" min:"1ms" max:"10s" help:"Longest wait before packets are handed over."`
 }
 
 // samplingFlags bound what the capture costs.

@@ -73,8 +73,13 @@ func startDaemon(t *testing.T, port int, flags ...string) *daemonProcess {
 		t.Fatal(err)
 	}
 	addr := "127.0.0.1:" + strconv.Itoa(web)
-	p := &daemonProcess{url: "http://" + addr, done: make(chan error, 1)}
-	p.cmd = exec.Command(bin, append([]string{"run", "--port", strconv.Itoa(port), "--web.listen-address", addr}, flags...)...)
+	return startProcess(t, exec.Command(bin, append([]string{"run", "--port", strconv.Itoa(port), "--web.listen-address", addr}, flags...)...), "http://"+addr)
+}
+
+// startProcess runs a daemon that will answer at url until the test ends.
+func startProcess(t *testing.T, cmd *exec.Cmd, url string) *daemonProcess {
+	t.Helper()
+	p := &daemonProcess{cmd: cmd, url: url, done: make(chan error, 1)}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {

@@ -5,8 +5,10 @@
 //
 //	hotsniff run               the daemon: captures, serves metrics and the list
 //	hotsniff read FILE...      the same over capture files
+//	hotsniff top               live view: own capture, --url of a daemon, --read FILE
 //	hotsniff watch             subscribes to the list and prints it
 //	hotsniff pin|ban|unpin KEY keeps a key on the list, or off it
+//	hotsniff doctor            says what keeps it from its work, and what to do
 //	hotsniff check-config FILE
 //	hotsniff version
 //
@@ -55,20 +57,27 @@ type cli struct {
 
 	Run         runCmd         `cmd:"" help:"Capture and serve metrics and the hot-key list (the daemon)."`
 	Read        readCmd        `cmd:"" help:"Count the keys of pcap and pcapng files."`
+	Top         topCmd         `cmd:"" help:"Look at the hot keys live: of an own capture, a running daemon, or a file."`
 	Watch       watchCmd       `cmd:"" help:"Subscribe to the hot list and print it, merged over all nodes."`
 	Pin         pinCmd         `cmd:"" help:"Keep a key on the hot list of every node, whatever its traffic."`
 	Ban         banCmd         `cmd:"" help:"Keep a key off the hot list of every node."`
 	Unpin       unpinCmd       `cmd:"" help:"End what pin or ban began."`
+	Doctor      doctorCmd      `cmd:"" help:"Check what keeps hotsniff from capturing, seeing or publishing, and say how to mend it."`
 	CheckConfig checkConfigCmd `cmd:"" help:"Check a configuration file and exit."`
 	Version     versionCmd     `cmd:"" help:"Print the version and exit."`
+	ConfigDocs  configDocsCmd  `cmd:"" hidden:"" help:"Write CONFIGURATION.md."`
 }
 
 // app is what the commands share at run time.
 type app struct {
 	stdio
 	ctx   context.Context
-	file  *config.File // nil without --config.file
-	known []string     // every key a configuration file may have
+	args  []string                // of the command line
+	k     *kong.Context           // what was made of them
+	file  *config.File            // nil without --config.file
+	flags map[string][]*kong.Flag // of all commands, by name: the keys a configuration file may have
+
+	fileErr error // what is wrong with the file, for doctor
 }
 
 // exitCode is thrown by kong's exit hook, which --help uses.
@@ -85,35 +94,46 @@ func run(ctx context.Context, args []string, io stdio) (code int) {
 			code = int(c)
 		}
 	}()
-	var c cli
-	a := &app{stdio: io, ctx: ctx}
-	parser, err := kong.New(&c,
-		kong.Name("hotsniff"),
-		kong.Description("Finds the hot keys of a Redis server by looking at its packets. It never talks to Redis to detect."),
-		kong.Writers(io.out, io.err),
-		kong.Exit(func(code int) { panic(exitCode(code)) }),
-		kong.DefaultEnvars("HOTSNIFF"),
-		kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Resolvers(resolver{a}),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(a),
-	)
+	a := &app{stdio: io, ctx: ctx, args: args}
+	k, err := a.parse(new(cli))
 	if err != nil {
-		panic(err) // a mistake in the struct tags
-	}
-	a.known = knownKeys(parser.Model.Node)
-	if err := a.loadConfig(args); err != nil {
-		return a.fail(err, exitFailure)
-	}
-	k, err := parser.Parse(args)
-	if err != nil {
-		return a.fail(withHint(err, "run 'hotsniff --help' for the commands and flags"), exitUsage)
+		return a.fail(err, codeOf(err))
 	}
 	if err := k.Run(); err != nil {
 		return a.fail(err, codeOf(err))
 	}
 	return 0
+}
+
+// parse reads the configuration file and the command line into c.
+func (a *app) parse(c *cli) (*kong.Context, error) {
+	parser, err := kong.New(c,
+		kong.Name("hotsniff"),
+		kong.Description("Finds the hot keys of a Redis server by looking at its packets. It never talks to Redis to detect."),
+		kong.Writers(a.out, a.err),
+		kong.Exit(func(code int) { panic(exitCode(code)) }),
+		kong.DefaultEnvars("HOTSNIFF"),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Resolvers(resolver{a}),
+		kong.BindTo(a.ctx, (*context.Context)(nil)),
+		kong.Bind(a),
+	)
+	if err != nil {
+		panic(err) // a mistake in the struct tags
+	}
+	a.flags = flagsByName(parser.Model.Node)
+	err = a.loadConfig()
+	if commandOf(a.args) == "doctor" {
+		err = a.examine(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.k, err = parser.Parse(a.args); err != nil {
+		return nil, withHint(usageError{err}, "run 'hotsniff --help' for the commands and flags")
+	}
+	return a.k, a.checkRanges()
 }
 
 // fail prints err the way every error of hotsniff is printed.

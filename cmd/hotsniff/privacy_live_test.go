@@ -105,6 +105,19 @@ func TestReadMasksReportAndEvents(t *testing.T) {
 	}
 }
 
+func TestTopMasks(t *testing.T) {
+	file := corpusFile(t, "timeline.pcap").Path
+	for _, args := range [][]string{{"--once"}, {"--format=json"}, {"--format=csv"}} {
+		code, out, errOut := hotsniff(t, "", append([]string{"top", "--read", file, "--speed=max", "--privacy.keys=truncate", "--privacy.keep=3"}, args...)...)
+		if code != 0 || errOut != "" {
+			t.Fatalf("%v: got %d, %q", args, code, errOut)
+		}
+		if strings.Contains(out, "config:") || !strings.Contains(out, "con…") {
+			t.Errorf("%v shows the clear name, or nothing:\n%.300s", args, out)
+		}
+	}
+}
+
 func TestPrivacyMistakesAreUsage(t *testing.T) {
 	file := corpusFile(t, "timeline.pcap").Path
 	short := write(t, "short.key", "x")

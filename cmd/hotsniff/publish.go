@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,23 +21,35 @@ type publishFlags struct {
 	MaskList bool          `name:"publish.masked" help:"Publish keys as --privacy.keys shows them. Off: the list has their true names, which subscribers need to act on them; denied keys are on no list."`
 	Retain   bool          `name:"publish.retain" default:"true" negatable:"" help:"Also keep the newest list in a key, for subscribers that come later."`
 	Manual   bool          `name:"publish.manual" default:"true" negatable:"" help:"Take in what 'hotsniff pin' and 'hotsniff ban' put there."`
-	Interval time.Duration `name:"publish.interval" default:"5s" help:"Time between lists that only renew."`
+	Interval time.Duration `name:"publish.interval" default:"5s" min:"250ms" max:"3m" help:"Time between lists that only renew."`
 }
 
 // publisher returns the publisher, or nil when there is no address.
-func (f *publishFlags) publisher(node string, file *config.File, log *slog.Logger) (*actions.Publisher, error) {
+func (f *publishFlags) publisher(a *app, node string, log *slog.Logger) (*actions.Publisher, error) {
 	if !f.Redis.given() {
 		return nil, nil
 	}
 	p, err := actions.New(actions.Config{
 		Connection: f.Redis.connection(), Node: node, Channel: f.Redis.Channel, Sharded: f.Redis.Sharded,
-		Retain: f.Retain, Manual: f.Manual, Configured: manualEntries(file), Interval: f.Interval, Log: log,
+		Retain: f.Retain, Manual: f.Manual, Configured: manualEntries(a.file), Interval: f.Interval, Log: log,
 	})
 	if err != nil {
-		return nil, usageError{err}
+		return nil, a.blame(publishKey(err), err)
 	}
-	actions.RouteClientLog(log, p.Client())
 	return p, nil
+}
+
+// publishKey names the setting that an error of actions.New is about.
+func publishKey(err error) string {
+	for about, key := range map[string]string{
+		"publish: node": "node", "redis tls ca": "publish.tls-ca-file", "redis tls certificate": "publish.tls-cert-file",
+		"redis password file": "publish.password-file",
+	} {
+		if strings.HasPrefix(err.Error(), about) {
+			return key
+		}
+	}
+	return "publish.redis-url"
 }
 
 // publishMetrics returns the metrics of a publisher; none when there is none.

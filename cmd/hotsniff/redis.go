@@ -69,9 +69,13 @@ func (f *redisFlags) connect() (*actions.Client, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	// Each failure is told once, by the command.
-	actions.RouteClientLog(slog.New(slog.DiscardHandler), client)
+	quiet(client)
 	return client, nil
+}
+
+// quiet silences the client: each failure is told once, by the command.
+func quiet(client *actions.Client) {
+	actions.RouteClientLog(slog.New(slog.DiscardHandler), client)
 }
 
 // redisError is err with advice. What a server says may go to a terminal, so

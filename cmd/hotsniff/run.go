@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
 
-	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotsniff/hotsniff/actions"
@@ -28,24 +27,24 @@ type runCmd struct {
 	samplingFlags
 	publishFlags
 	webFlags
-	Top       int    `default:"20" help:"Keys in metrics and reports, at most 200."`
+	Top       int    `default:"20" min:"1" max:"200" help:"Keys in metrics and reports."`
 	LogFormat string `name:"log.format" default:"text" enum:"text,json" help:"Format of the log (${enum})."`
 	LogLevel  string `name:"log.level" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged (${enum})."`
 }
 
 const (
-	maxTop = 200 // series per metric that a scrape may cost
-
 	// eventQueue is how many list changes may wait for the log. The capture
 	// loop never waits: what does not fit is counted and said.
 	eventQueue = 1024
 )
 
 // Run implements the command.
-func (c *runCmd) Run(a *app, k *kong.Context) error {
-	log := c.logger(a)
-	if c.Top < 1 || c.Top > maxTop {
-		return usageError{fmt.Errorf("--top: want 1 to %d, not %d", maxTop, c.Top)}
+func (c *runCmd) Run(a *app) error {
+	hangups, stop := hangups()
+	defer stop()
+	log, level := c.logger(a)
+	if err := c.check(a); err != nil {
+		return err
 	}
 	cfg, err := c.engineConfig(a)
 	if err != nil {
@@ -61,12 +60,14 @@ func (c *runCmd) Run(a *app, k *kong.Context) error {
 		return err
 	}
 	defer closeAll(listeners)
-	src, err := capture.OpenLive(c.captureFlags.config(cfg.Ports))
+	live := c.captureFlags.config(cfg.Ports)
+	live.OnChange = func(ch capture.InterfaceChange) { logInterface(log, ch) }
+	src, err := capture.OpenLive(live)
 	if err != nil {
 		return liveHint(err)
 	}
 	defer src.Close()
-	d := &daemon{log: log, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue), fresh: newNudge()}
+	d := &daemon{log: log, hangups: hangups, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue), fresh: newNudge()}
 	cfg.OnEvents = d.queueEvents
 	cfg.OnSnapshot = d.fresh.raise
 	cfg.OnPanic = func(v any, stack []byte) {
@@ -76,18 +77,24 @@ func (c *runCmd) Run(a *app, k *kong.Context) error {
 	if d.engine, err = pipeline.New(cfg, src); err != nil {
 		return err
 	}
-	if d.publisher, err = c.publishFlags.publisher(c.node(), a.file, log); err != nil {
+	if d.publisher, err = c.publishFlags.publisher(a, c.node(), log); err != nil {
 		return err
 	}
-	if d.publisher == nil { // else feed hands these and those of Redis over
-		d.engine.SetManual(manualEntries(a.file))
+	if d.publisher == nil {
+		d.setManual(manualEntries(a.file))
+	} else {
+		actions.RouteClientLog(log, d.publisher.Client())
 	}
 	if err := c.mask(a, d); err != nil {
 		return err
 	}
 	d.monitor = export.NewMonitor(d.engine.Latest)
-	d.handler = export.NewHandler(export.Options{Latest: d.shown, Monitor: d.monitor, Node: c.node(), Top: c.Top,
-		Version: versionText(), Config: shownSettings(k), Extra: publishMetrics(d.publisher), Pprof: c.Pprof, Log: log})
+	d.reloader = &reloader{d: d, level: level, a: a, settings: shownSettings(a.k)}
+	d.reloader.serve = func(top int, settings map[string]string) {
+		d.handler.set(export.NewHandler(export.Options{Latest: d.shown, Monitor: d.monitor, Node: c.node(), Top: top,
+			Version: versionText(), Config: settings, Extra: publishMetrics(d.publisher), Pprof: c.Pprof, Reload: d.reloader.reload, Log: log}))
+	}
+	d.reloader.serve(c.Top, d.reloader.settings)
 	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,
 		"listen", addresses(listeners), "version", versionText())
 	c.webFlags.warnIfOpen(listeners, log)
@@ -104,11 +111,13 @@ type daemon struct {
 	publisher *actions.Publisher // nil: nothing is published
 	listeners []net.Listener
 	webConfig string // file of the exporter toolkit, may be empty
-	handler   http.Handler
+	handler   liveHandler
 	monitor   *export.Monitor
 	masker    pipeline.Masker           // nil: everything is shown
 	shown     func() *pipeline.Snapshot // what metrics, API and page may show
 	listed    func() *pipeline.Snapshot // what is published
+	reloader  *reloader
+	hangups   <-chan os.Signal
 	events    chan []pipeline.Event
 	fresh     nudge         // a snapshot was stored
 	lost      atomic.Uint64 // list changes that did not fit the queue
@@ -123,13 +132,25 @@ func (d *daemon) queueEvents(batch []pipeline.Event) {
 	}
 }
 
+// setManual hands over the pins and bans of the file. Where there is a
+// publisher it adds those of Redis, and feed brings all to the engine.
+func (d *daemon) setManual(entries []actions.ManualEntry) {
+	if d.publisher == nil {
+		d.engine.SetManual(entries)
+	} else {
+		d.publisher.Manual().Configure(entries)
+	}
+}
+
 // serve runs everything until ctx ends or one part fails.
 func (d *daemon) serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.capture(ctx) })
 	g.Go(d.logEvents)
-	g.Go(func() error { return serveWeb(ctx, d.listeners, d.handler, d.webConfig, d.log) })
+	g.Go(func() error { return serveWeb(ctx, d.listeners, &d.handler, d.webConfig, d.log) })
 	g.Go(func() error { d.monitor.Watch(ctx); return nil })
+	g.Go(func() error { boundMemory(ctx); return nil })
+	g.Go(func() error { d.reloader.onHangup(ctx, d.hangups); return nil })
 	if d.publisher != nil {
 		g.Go(func() error { return d.publisher.Run(ctx) })
 		g.Go(func() error { feed(ctx, d.engine, d.listed, d.publisher, d.fresh); return nil })
@@ -177,6 +198,16 @@ func logEvent(log *slog.Logger, ev *pipeline.Event) {
 		"accesses_per_second", ev.Rate, "window_seconds", ev.WindowSeconds)
 }
 
+// logInterface says that an interface went or came back. It runs on the capture
+// goroutine, which then has nothing to capture anyway.
+func logInterface(log *slog.Logger, ch capture.InterfaceChange) {
+	if ch.Up {
+		log.Info("interface is back", "interface", ch.Name, "reopened", ch.Reopened)
+		return
+	}
+	log.Warn("interface is gone or down; waiting for it", "interface", ch.Name, "error", ch.Err)
+}
+
 // liveHint adds what to do to an error of opening the capture.
 func liveHint(err error) error {
 	switch {
@@ -188,12 +219,9 @@ func liveHint(err error) error {
 	return withHint(err, "'ip link' lists the interfaces; --interface any takes all")
 }
 
-func (c *runCmd) logger(a *app) *slog.Logger {
-	var level slog.Level
+// logger returns the log, and its level, which a reload may change.
+func (c *runCmd) logger(a *app) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
 	level.UnmarshalText([]byte(c.LogLevel)) // kong checked the value
-	opts := &slog.HandlerOptions{Level: level}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(a.err, opts))
-	}
-	return slog.New(slog.NewTextHandler(a.err, opts))
+	return newLog(a.err, c.LogFormat, level), level
 }

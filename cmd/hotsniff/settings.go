@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
+	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/hotsniff/hotsniff/internal/config"
 )
@@ -22,10 +22,8 @@ func (resolver) Validate(*kong.Application) error { return nil }
 
 // Resolve implements kong.Resolver.
 func (r resolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	for _, name := range flag.Envs {
-		if _, ok := os.LookupEnv(name); ok {
-			return nil, nil
-		}
+	if fromEnvironment(flag) {
+		return nil, nil
 	}
 	v, ok := r.a.file.Lookup(flag.Name)
 	if !ok {
@@ -36,13 +34,13 @@ func (r resolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 
 // loadConfig reads the file named by --config.file or its variable. It runs
 // before the command line is parsed, because parsing asks the file for values.
-func (a *app) loadConfig(args []string) error {
+func (a *app) loadConfig() error {
 	path := os.Getenv("HOTSNIFF_CONFIG_FILE")
-	for i, arg := range args {
+	for i, arg := range a.args {
 		if value, ok := strings.CutPrefix(arg, "--config.file="); ok {
 			path = value
-		} else if arg == "--config.file" && i+1 < len(args) {
-			path = args[i+1]
+		} else if arg == "--config.file" && i+1 < len(a.args) {
+			path = a.args[i+1]
 		}
 	}
 	if path == "" {
@@ -53,29 +51,34 @@ func (a *app) loadConfig(args []string) error {
 	return err
 }
 
-// readConfig reads a file and refuses keys that no flag has.
+// readConfig reads a file and refuses keys that no flag has, and values that
+// are not of the flag's type.
 func (a *app) readConfig(path string) (*config.File, error) {
 	file, err := config.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	return file, file.CheckKeys(a.known)
+	if err := file.CheckKeys(slices.Sorted(maps.Keys(a.flags))); err != nil {
+		return nil, err
+	}
+	return file, file.CheckValues(func(key, text string) error { return checkType(a.flags[key][0], text) })
 }
 
-// knownKeys lists the flags of all commands, sorted, without those that make
-// no sense in a file.
-func knownKeys(n *kong.Node) []string {
-	var names []string
+// flagsByName lists the flags of all commands, without those that make no
+// sense in a file.
+func flagsByName(n *kong.Node) map[string][]*kong.Flag {
+	all := map[string][]*kong.Flag{}
 	for _, f := range n.Flags {
 		if f.Name != "help" && f.Name != "config.file" {
-			names = append(names, f.Name)
+			all[f.Name] = append(all[f.Name], f)
 		}
 	}
 	for _, child := range n.Children {
-		names = append(names, knownKeys(child)...)
+		for name, flags := range flagsByName(child) {
+			all[name] = append(all[name], flags...)
+		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return all
 }
 
 // checkConfigCmd is `hotsniff check-config`.
@@ -84,7 +87,8 @@ type checkConfigCmd struct {
 }
 
 // Run implements the command: it parses the file, and then the flags of the
-// daemon with the file's values, as a start would do.
+// daemon with the file's values, as a start would do. Flags and environment of
+// the caller say nothing about the file and are not looked at.
 func (c *checkConfigCmd) Run(a *app) error {
 	file, err := a.readConfig(c.File)
 	if err != nil {
@@ -98,18 +102,36 @@ func (c *checkConfigCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if _, err := parser.Parse(nil); err != nil {
+	if a.k, err = parser.Parse(nil); err != nil {
 		return errors.New(c.File + ": " + err.Error())
 	}
-	if _, err := daemon.Run.detectFlags.engineConfig(a); err != nil {
-		return errors.New(c.File + ": " + err.Error())
+	if err := a.checkRanges(); err != nil {
+		return err
 	}
-	if _, err := daemon.Run.samplingFlags.config(); err != nil {
-		return errors.New(c.File + ": " + err.Error())
-	}
-	if err := web.Validate(daemon.Run.WebConfig); err != nil {
-		return fmt.Errorf("%s: web.config.file: %w", c.File, err)
+	if err := daemon.Run.check(a); err != nil {
+		return err
 	}
 	_, err = a.out.Write([]byte(c.File + ": ok\n"))
 	return err
+}
+
+// check refuses what a start would refuse, without starting anything.
+func (c *runCmd) check(a *app) error {
+	if _, err := c.engineConfig(a); err != nil {
+		return err
+	}
+	if _, err := c.masker(a); err != nil {
+		return err
+	}
+	if _, err := c.samplingFlags.config(); err != nil {
+		return err
+	}
+	if err := c.webFlags.validate(a); err != nil {
+		return err
+	}
+	p, err := c.publishFlags.publisher(a, c.node(), slog.New(slog.DiscardHandler))
+	if err != nil || p == nil {
+		return err
+	}
+	return p.Client().Close()
 }

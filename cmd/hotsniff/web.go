@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +37,17 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// listen checks the web configuration and opens the listeners.
-func (f *webFlags) listen() ([]net.Listener, error) {
-	if err := web.Validate(f.WebConfig); err != nil {
-		return nil, fmt.Errorf("--web.config.file: %w", err)
+// validate checks the file of the exporter toolkit.
+func (f *webFlags) validate(a *app) error {
+	err := web.Validate(f.WebConfig)
+	if err == nil {
+		return nil
 	}
+	return cmp.Or(a.inFile("web.config.file", err), fmt.Errorf("--web.config.file: %w", err))
+}
+
+// listen opens the listeners.
+func (f *webFlags) listen() ([]net.Listener, error) {
 	if f.SystemdSocket {
 		all, err := activation.Listeners()
 		if err == nil && len(all) == 0 {
@@ -83,10 +90,14 @@ func (f *webFlags) warnIfOpen(all []net.Listener, log *slog.Logger) {
 	if authenticates(f.WebConfig) {
 		return
 	}
+	var open []net.Listener
 	for _, l := range all {
 		if !loopback(l.Addr()) {
-			log.Warn("everyone who reaches this address can read the key names; set up authentication with --web.config.file", "listen", l.Addr().String())
+			open = append(open, l)
 		}
+	}
+	if len(open) > 0 {
+		log.Warn("everyone who reaches this address can read the key names; set up authentication with --web.config.file", "listen", addresses(open))
 	}
 }
 
@@ -132,7 +143,7 @@ func serveWeb(ctx context.Context, all []net.Listener, handler http.Handler, con
 			WriteTimeout:      30 * time.Second,
 			IdleTimeout:       time.Minute,
 			MaxHeaderBytes:    maxHeaderBytes,
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+			ErrorLog:          serverLog(log),
 		}
 		g.Go(func() error {
 			<-ctx.Done()

@@ -49,7 +49,7 @@ rules:
 func TestMistakesNameTheLine(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"not a mapping", "- a\n", "h.yml:1: want key: value pairs"},
-		{"not yaml", "a: [\n", "h.yml: line 1: did not find expected node content"},
+		{"not yaml", "a: [\n", "h.yml:1: did not find expected node content"},
 		{"given twice", "a.b: 1\na:\n  b: 2\n", "h.yml:3: a.b is given twice"},
 		{"nested list", "port:\n  - [1]\n", "h.yml:2: port: want a list of plain values"},
 		{"rules is no list", "rules: 3\n", "h.yml:1: rules: want a list"},
@@ -59,7 +59,7 @@ func TestMistakesNameTheLine(t *testing.T) {
 		{"share is not a number", "rules:\n  - prefix: a\n    share: NaN\n", `h.yml:3: rules: share: want a ratio above 0 and at most 1, not "NaN"`},
 		{"bad kind", "rules:\n  - prefix: a\n    kind: x\n", `h.yml:3: rules: kind: want read, write, any, not "x"`},
 		{"negative rate", "rules:\n  - prefix: a\n    min_rate: -1\n", `h.yml:3: rules: min_rate: want accesses a second, not "-1"`},
-		{"negative ttl", "rules:\n  - prefix: a\n    ttl: -1s\n", `h.yml:3: rules: ttl: want a positive duration, not "-1s"`},
+		{"negative ttl", "rules:\n  - prefix: a\n    ttl: -1s\n", `h.yml:3: rules: ttl: want a duration above 0 such as 5s, not "-1s"`},
 		{"one copy", "rules:\n  - prefix: a\n    copies: 1\n", `h.yml:3: rules: copies: want a number of at least 2, not "1"`},
 		{"unknown field", "rules:\n  - prefxi: a\n", `h.yml:2: rules: unknown field "prefxi", did you mean "prefix"?`},
 	} {

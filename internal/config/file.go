@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -52,16 +54,9 @@ func Load(path string) (*File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	buf := make([]byte, 0, 16<<10)
-	for len(buf) <= maxFileBytes {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := f.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if n == 0 || err != nil {
-			break
-		}
+	buf, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, err
 	}
 	if len(buf) > maxFileBytes {
 		return nil, &Error{Path: path, Msg: fmt.Sprintf("larger than %d bytes", maxFileBytes)}
@@ -72,9 +67,15 @@ func Load(path string) (*File, error) {
 // Parse parses data; path only names it in errors.
 func Parse(path string, data []byte) (*File, error) {
 	file := &File{path: path, values: map[string]Value{}}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, &Error{Path: path, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+	var doc, more yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		return nil, file.syntaxError(err)
+	}
+	if err := dec.Decode(&more); err == nil {
+		return nil, file.errorAt(&more, "a second document: want one")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, file.syntaxError(err)
 	}
 	if doc.Kind == 0 || len(doc.Content) == 0 {
 		return file, nil
@@ -96,8 +97,33 @@ func (f *File) errorAt(n *yaml.Node, format string, args ...any) error {
 	return &Error{Path: f.path, Line: n.Line, Msg: fmt.Sprintf(format, args...)}
 }
 
+// syntaxError turns what the YAML parser says into an Error.
+func (f *File) syntaxError(err error) error {
+	e := &Error{Path: f.path, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+	if n, _ := fmt.Sscanf(e.Msg, "line %d:", &e.Line); n == 1 {
+		_, e.Msg, _ = strings.Cut(e.Msg, ": ")
+	}
+	return e
+}
+
+// unique refuses a mapping in which a key stands twice.
+func (f *File) unique(m *yaml.Node) error {
+	seen := make(map[string]bool, len(m.Content)/2)
+	for i := 0; i < len(m.Content); i += 2 {
+		if key := m.Content[i]; seen[key.Value] {
+			return f.errorAt(key, "%s is given twice", key.Value)
+		} else {
+			seen[key.Value] = true
+		}
+	}
+	return nil
+}
+
 // walk flattens a mapping into dotted paths.
 func (f *File) walk(prefix string, m *yaml.Node) error {
+	if err := f.unique(m); err != nil {
+		return err
+	}
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key, val := m.Content[i], m.Content[i+1]
 		path := key.Value
@@ -190,6 +216,18 @@ func (f *File) CheckKeys(known []string) error {
 			msg += fmt.Sprintf(", did you mean %q?", near)
 		}
 		errs = append(errs, &Error{Path: f.path, Line: f.values[path].Line, Msg: msg})
+	}
+	return errors.Join(errs...)
+}
+
+// CheckValues asks check about each value and returns all that it finds wrong,
+// with their lines, joined, in the order of the file.
+func (f *File) CheckValues(check func(path, text string) error) error {
+	var errs []error
+	for _, path := range f.order {
+		if err := check(path, f.values[path].Text); err != nil {
+			errs = append(errs, &Error{Path: f.path, Line: f.values[path].Line, Msg: path + ": " + err.Error()})
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -23,11 +23,6 @@ type ManualKey struct {
 	Copies      int
 }
 
-var (
-	pinnedFields = []string{"key", "key_base64", "from", "until", "action", "ttl", "copies"}
-	bannedFields = []string{"key", "key_base64", "from", "until"}
-)
-
 // maxManualKeys bounds both lists together: half of what a published list can
 // hold, so that pins never push out everything that is measured.
 const maxManualKeys = 500
@@ -78,6 +73,9 @@ func (f *File) decodeManualKey(name string, n *yaml.Node) (ManualKey, error) {
 	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
 		k.Key, has = n.Value, true
 	case n.Kind == yaml.MappingNode:
+		if err := f.unique(n); err != nil {
+			return k, err
+		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			field, val := n.Content[i], n.Content[i+1]
 			if val.Kind != yaml.ScalarNode {
@@ -107,9 +105,9 @@ func (f *File) decodeManualKey(name string, n *yaml.Node) (ManualKey, error) {
 }
 
 func (k *ManualKey) set(field, text string) (err error) {
-	fields := pinnedFields
+	fields := names(ManualFields)
 	if k.Banned {
-		fields = bannedFields
+		fields = fields[:bannedFieldCount]
 	}
 	if !slices.Contains(fields, field) {
 		msg := fmt.Sprintf("unknown field %q", field)
@@ -156,8 +154,8 @@ func moment(text string) (time.Time, error) {
 
 func positive(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("want a positive duration, not %q", text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("want a duration above 0 such as 5s, not %q", text)
 	}
-	return d, err
+	return d, nil
 }

@@ -33,9 +33,6 @@ var matchKinds = []string{"exact", "prefix", "suffix", "contains", "glob"}
 
 var actionNames = []string{"localize", "replicate", "aggregate", "limit", "none"}
 
-var ruleFields = []string{"name", "group", "copies", "exact", "prefix", "suffix", "contains", "glob",
-	"share", "min_rate", "bytes_share", "kind", "action", "ttl", "ignore"}
-
 // maxRules bounds the rules: each costs a comparison when a key is first seen.
 const maxRules = 1000
 
@@ -63,6 +60,9 @@ func (f *File) decodeRule(n *yaml.Node) (Rule, error) {
 	r := Rule{Line: n.Line}
 	if n.Kind != yaml.MappingNode {
 		return r, f.errorAt(n, "rules: want fields such as prefix and share")
+	}
+	if err := f.unique(n); err != nil {
+		return r, err
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, val := n.Content[i], n.Content[i+1]
@@ -114,7 +114,7 @@ func (r *Rule) set(field, text string) (err error) {
 		r.Ignore, err = strconv.ParseBool(text)
 	default:
 		msg := fmt.Sprintf("unknown field %q", field)
-		if near := nearest(field, ruleFields); near != "" {
+		if near := nearest(field, names(RuleFields)); near != "" {
 			msg += fmt.Sprintf(", did you mean %q?", near)
 		}
 		return fmt.Errorf("%s", msg)

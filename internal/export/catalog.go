@@ -66,7 +66,7 @@ var (
 	encrypted      = counter("encrypted_connections_total", "Connections found to be TLS: their keys cannot be seen.")
 )
 
-// snapshotMetrics lists what collector sends. A test holds it complete.
+// snapshotMetrics lists what collect makes. A test holds it complete.
 func snapshotMetrics() []*desc {
 	return []*desc{
 		keyShare, keyShareLow, keyRate, keyBytes, keyClients, keyHot, keySince, groupShare, otherShare, hotKeys, distinctKeys,

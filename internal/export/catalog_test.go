@@ -30,7 +30,7 @@ func full() *pipeline.Snapshot {
 func gathered(t *testing.T, o Options) map[string][]string {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(&collector{o.Latest, o.Top}, o.Monitor, NewPublishCollector(publishStats))
+	reg.MustRegister(collector{o}, o.Monitor, NewPublishCollector(publishStats))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestSeriesStayBoundedWithAMillionHotKeys(t *testing.T) {
 	var s *pipeline.Snapshot
 	o := Options{Latest: func() *pipeline.Snapshot { return s }, Top: top}
 	o.Monitor = NewMonitor(o.Latest)
-	c := &collector{o.Latest, top}
+	c := collector{o}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	seen, buf := map[string]bool{}, make([]byte, 0, 32)
 	for i := range keys {
@@ -155,37 +155,12 @@ func keyLabels(t *testing.T, c prometheus.Collector) []string {
 
 func TestAKeyThatLeftIsGoneAtTheNextScrape(t *testing.T) {
 	s := snapshot("a", "b")
-	c := &collector{func() *pipeline.Snapshot { return s }, 20}
+	c := collector{Options{Latest: func() *pipeline.Snapshot { return s }, Top: 20}}
 	if got := keyLabels(t, c); !slices.Contains(got, "a") {
 		t.Fatalf("a is not exported: %v", got)
 	}
 	s = snapshot("b")
 	if got := keyLabels(t, c); slices.Contains(got, "a") || !slices.Contains(got, "b") {
 		t.Errorf("got %v; want b alone", got)
-	}
-}
-
-// BenchmarkScrape is a scrape with 200 keys on each of 4 ports.
-func BenchmarkScrape(b *testing.B) {
-	var keys []string
-	for i := range 200 {
-		keys = append(keys, fmt.Sprintf("user:%d:profile", i))
-	}
-	s := snapshot(keys...)
-	for port := uint16(6380); port < 6383; port++ {
-		p := s.Ports[0]
-		p.Port = port
-		s.Ports = append(s.Ports, p)
-	}
-	o := options(s)
-	o.Top = 200
-	h := NewHandler(o)
-	w := &discard{}
-	r := scrapeRequest()
-	h.ServeHTTP(w, r)
-	b.SetBytes(w.n)
-	b.ReportAllocs()
-	for b.Loop() {
-		h.ServeHTTP(w, r)
 	}
 }

@@ -95,7 +95,9 @@ func TestSeriesAreBounded(t *testing.T) {
 }
 
 func TestMetricsPassTheLinter(t *testing.T) {
-	reg := Registry(options(snapshot("a")))
+	o := options(snapshot("a"))
+	reg := registry(o)
+	reg.MustRegister(collector{o})
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil {
 		t.Fatal(err)

@@ -6,19 +6,14 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/internal/report"
 )
-
-// maxScrapes bounds concurrent scrapes: each holds a few hundred kilobytes.
-const maxScrapes = 8
 
 // Options are what the HTTP surface is made of. Latest and Monitor are needed.
 type Options struct {
@@ -30,14 +25,14 @@ type Options struct {
 	Config  map[string]string      // what /api/v1/status shows of the configuration; no secrets
 	Extra   []prometheus.Collector // further metrics, of the publisher for example
 	Pprof   bool                   // serve /debug/pprof/, whose dumps hold key names
+	Reload  func() (string, error) // answers POST /-/reload; nil: there is no such path
 	Log     *slog.Logger           // where a failed scrape is told; nil: nowhere
 }
 
-// Registry returns a registry with every metric of hotsniff.
-func Registry(o Options) *prometheus.Registry {
+// registry returns the metrics that are not made from a snapshot.
+func registry(o Options) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
-		&collector{o.Latest, o.Top},
 		o.Monitor,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -49,21 +44,8 @@ func Registry(o Options) *prometheus.Registry {
 
 // NewHandler returns the HTTP surface.
 func NewHandler(o Options) http.Handler {
-	reg := Registry(o)
 	mux := http.NewServeMux()
-	opts := promhttp.HandlerOpts{
-		// A key that cannot be exported must not take the rest along.
-		ErrorHandling:       promhttp.ContinueOnError,
-		Registry:            reg,
-		EnableOpenMetrics:   true,
-		DisableCompression:  true, // beside Redis, CPU is dearer than 50 KB a scrape
-		MaxRequestsInFlight: maxScrapes,
-		Timeout:             10 * time.Second,
-	}
-	if o.Log != nil {
-		opts.ErrorLog = slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
-	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, opts))
+	mux.Handle("GET /metrics", newScrapes(o))
 	mux.Handle("GET /api/v1/hotkeys", &hotkeys{o.Latest, o.Node, o.Top})
 	mux.HandleFunc("GET /api/v1/status", o.serveStatus)
 	mux.HandleFunc("GET /-/healthy", o.serveHealthy)
@@ -72,6 +54,10 @@ func NewHandler(o Options) http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintln(w, "hotsniff\n\n/metrics\n/api/v1/hotkeys?top=20&window=60s&port=6379\n/api/v1/status\n/-/healthy\n/-/ready")
 	})
+	if o.Reload != nil {
+		// A page of another site must not make a visitor's browser do it.
+		mux.Handle("POST /-/reload", http.NewCrossOriginProtection().Handler(http.HandlerFunc(o.serveReload)))
+	}
 	if o.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
@@ -80,6 +66,17 @@ func NewHandler(o Options) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return secured(mux)
+}
+
+// serveReload reads the configuration again: 200, or 500 with the reason.
+func (o *Options) serveReload(w http.ResponseWriter, _ *http.Request) {
+	done, err := o.Reload()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintln(w, done)
 }
 
 // secured adds the headers that keep browsers from making anything else of an

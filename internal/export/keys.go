@@ -5,98 +5,113 @@ import (
 	"slices"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/topk"
 )
 
 // row is one key of one port: one label value, which may be of several keys.
 type row struct {
-	port, label string
-	seconds     float64 // length of the window
-	topk.KeyStat
+	label, port         string
+	share, low          float64
+	reads, writes       float64 // a second
+	request, reply      float64 // bytes a second
+	clients, hot, since float64 // since when it is in the list, 0 if it is not
 }
 
 // addRows adds the top keys of a port to rows. Keys that have become one label
 // are one row: the sum of what can be added up, the first of what cannot.
-func (e emitter) addRows(rows []row, port string, t *topk.Snapshot) []row {
+func (b *families) addRows(rows []row, port string, t *topk.Snapshot) []row {
 	first := len(rows)
-	byLabel := make(map[string]int, e.top)
+	byLabel := make(map[string]int, b.top)
 	rest := 1.0
 	seconds := max(float64(t.T-t.From)/1e9, 1)
-	for _, k := range pipeline.TopKeys(t.Keys, e.top) {
-		rest -= k.Share
-		label := keyLabel(k.Key)
-		if i, ok := byLabel[label]; ok {
-			merge(&rows[first+i].KeyStat, &k)
+	keys := pipeline.TopKeys(t.Keys, b.top)
+	for i := range keys {
+		r := newRow(&keys[i], port, seconds)
+		rest -= r.share
+		if at, ok := byLabel[r.label]; ok {
+			rows[first+at].merge(&r)
 			continue
 		}
-		byLabel[label] = len(rows) - first
-		rows = append(rows, row{port, label, seconds, k})
+		byLabel[r.label] = len(rows) - first
+		rows = append(rows, r)
 	}
 	if t.Accesses > 0 {
-		e.send(otherShare, max(rest, 0), port)
+		b.send(otherShare, max(rest, 0), port)
 	}
 	return rows
 }
 
-func merge(row, k *topk.KeyStat) {
-	row.Share += k.Share
-	row.ShareLow += k.ShareLow
-	row.Rate += k.Rate
-	row.Accesses += k.Accesses
-	row.Reads += k.Reads
-	row.Writes += k.Writes
-	row.RequestBytes += k.RequestBytes
-	row.ReplyBytes += k.ReplyBytes
-	row.Clients = max(row.Clients, k.Clients)
-	if k.Since != 0 && (row.Since == 0 || k.Since < row.Since) {
-		row.Since, row.State = k.Since, k.State
+// newRow takes from a key what is exported; its window is so many seconds long.
+func newRow(k *topk.KeyStat, port string, seconds float64) row {
+	r := row{label: keyLabel(k.Key), port: port, share: k.Share, low: k.ShareLow, reads: k.Rate,
+		request: float64(k.RequestBytes) / seconds, reply: float64(k.ReplyBytes) / seconds, clients: float64(k.Clients)}
+	if all := k.Reads + k.Writes; all > 0 {
+		r.writes = k.Rate * float64(k.Writes) / float64(all)
+		r.reads -= r.writes
+	}
+	if k.Since != 0 {
+		r.hot, r.since = 1, float64(k.Since)/1e9
+	}
+	return r
+}
+
+func (r *row) merge(o *row) {
+	r.share += o.share
+	r.low += o.low
+	r.reads += o.reads
+	r.writes += o.writes
+	r.request += o.request
+	r.reply += o.reply
+	r.clients = max(r.clients, o.clients)
+	r.hot = max(r.hot, o.hot)
+	if r.since == 0 || o.since != 0 && o.since < r.since {
+		r.since = o.since
 	}
 }
 
-// keys sends the series of all rows: metric by metric and sorted by label, as
-// they leave the registry, which then has nothing to sort.
-func (e emitter) keys(rows []row) {
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(strings.Compare(a.label, b.label), strings.Compare(a.port, b.port))
+// keys adds the series of all rows, sorted by their labels.
+func (b *families) keys(rows []row) {
+	slices.SortFunc(rows, func(x, y row) int {
+		return cmp.Or(strings.Compare(x.label, y.label), strings.Compare(x.port, y.port))
 	})
-	both := make([][]*dto.LabelPair, len(rows)) // key and port of each row
+	n := len(rows)
+	if n == 0 {
+		return
+	}
+	labels := make([]string, n)
 	names := []string{"key", "port"}
 	for i := range rows {
-		both[i] = pairs(names, []string{rows[i].label, rows[i].port})
+		labels[i] = labelText(names, []string{rows[i].label, rows[i].port})
 	}
-	for i := range rows {
-		r := &rows[i]
-		e.pairs(keyShare, r.Share, both[i])
-		e.pairs(keyShareLow, r.ShareLow, both[i])
-		e.pairs(keyClients, float64(r.Clients), both[i])
-		if r.Since == 0 {
-			e.pairs(keyHot, 0, both[i])
-		} else {
-			e.pairs(keyHot, 1, both[i])
-			e.pairs(keySince, float64(r.Since)/1e9, both[i])
+	each := func(d *desc, value func(r *row) float64) {
+		f := b.family(d, n)
+		for i := range rows {
+			f.series = append(f.series, series{labels: labels[i], value: value(&rows[i])})
 		}
-		writes := 0.0
-		if all := r.Reads + r.Writes; all > 0 {
-			writes = r.Rate * float64(r.Writes) / float64(all)
-		}
-		e.pairs(keyRate, r.Rate-writes, append(slices.Clip(both[i]), typeRead))
-		e.pairs(keyRate, writes, append(slices.Clip(both[i]), typeWrite))
 	}
-	for i := range rows {
-		e.pairs(keyBytes, float64(rows[i].ReplyBytes)/rows[i].seconds, append([]*dto.LabelPair{directionReply}, both[i]...))
-	}
-	for i := range rows {
-		e.pairs(keyBytes, float64(rows[i].RequestBytes)/rows[i].seconds, append([]*dto.LabelPair{directionRequest}, both[i]...))
-	}
+	each(keyShare, func(r *row) float64 { return r.share })
+	each(keyShareLow, func(r *row) float64 { return r.low })
+	each(keyClients, func(r *row) float64 { return r.clients })
+	each(keyHot, func(r *row) float64 { return r.hot })
+	b.typed(rows, labels)
 }
 
-// Label pairs that every row shares; nobody changes them.
-var (
-	typeRead         = pairs([]string{"type"}, []string{"read"})[0]
-	typeWrite        = pairs([]string{"type"}, []string{"write"})[0]
-	directionReply   = pairs([]string{"direction"}, []string{"reply"})[0]
-	directionRequest = pairs([]string{"direction"}, []string{"request"})[0]
-)
+// typed adds the series that have a label beside key and port, or are not of
+// every row.
+func (b *families) typed(rows []row, labels []string) {
+	rate, bytes := b.family(keyRate, 2*len(rows)), b.family(keyBytes, 2*len(rows))
+	for i := range rows {
+		r := &rows[i]
+		rate.series = append(rate.series,
+			series{labels: labels[i], tail: `,type="read"`, value: r.reads}, series{labels: labels[i], tail: `,type="write"`, value: r.writes})
+		if r.since != 0 {
+			f := b.family(keySince, 1)
+			f.series = append(f.series, series{labels: labels[i], value: r.since})
+		}
+		bytes.series = append(bytes.series, series{head: `direction="reply",`, labels: labels[i], value: r.reply})
+	}
+	for i := range rows {
+		bytes.series = append(bytes.series, series{head: `direction="request",`, labels: labels[i], value: rows[i].request})
+	}
+}

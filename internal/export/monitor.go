@@ -28,10 +28,13 @@ const (
 	detectionDelayHelp = "From the packet time at which a key became hot to the moment its announcement was written."
 )
 
-var lastReloadOK = gauge("config_last_reload_successful", "Whether the last attempt to load the configuration was successful.")
+var (
+	lastReloadOK = gauge("config_last_reload_successful", "Whether the last attempt to load the configuration was successful.")
+	lastReloadAt = gauge("config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.")
+)
 
 // monitorMetrics lists what Monitor sends beside the histogram.
-func monitorMetrics() []*desc { return []*desc{lastReloadOK} }
+func monitorMetrics() []*desc { return []*desc{lastReloadOK, lastReloadAt} }
 
 // Monitor watches the capture loop from outside: progress shows in the
 // snapshots, so the loop needs no lock and no call for it. All methods may be
@@ -42,15 +45,18 @@ type Monitor struct {
 
 	progress     atomic.Int64 // when Watch last saw a new snapshot, ns since started
 	reloadFailed atomic.Bool
+	reloadedAt   atomic.Int64 // unix ns
 	delay        prometheus.Histogram
 }
 
 // NewMonitor returns a Monitor over latest. It sees nothing until Watch runs.
 func NewMonitor(latest func() *pipeline.Snapshot) *Monitor {
-	return &Monitor{latest: latest, started: time.Now(), delay: prometheus.NewHistogram(prometheus.HistogramOpts{
+	m := &Monitor{latest: latest, started: time.Now(), delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "hotsniff_" + detectionDelayName, Help: detectionDelayHelp,
 		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5},
 	})}
+	m.Reloaded(true)
+	return m
 }
 
 // Watch looks once a second until ctx ends.
@@ -84,9 +90,14 @@ func (m *Monitor) Ready() bool {
 	return s != nil && s.Started != 0 && s.T-s.Started >= int64(readyAfter)
 }
 
-// Reloaded says how the last attempt to load the configuration ended. Before
-// the first call it was the start, which went well.
-func (m *Monitor) Reloaded(ok bool) { m.reloadFailed.Store(!ok) }
+// Reloaded says how an attempt to load the configuration ended just now. The
+// first one was the start, which went well.
+func (m *Monitor) Reloaded(ok bool) {
+	m.reloadFailed.Store(!ok)
+	if ok {
+		m.reloadedAt.Store(time.Now().UnixNano())
+	}
+}
 
 // Announced counts an event that has been written just now.
 func (m *Monitor) Announced(ev *pipeline.Event) {
@@ -106,11 +117,11 @@ func (m *Monitor) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (m *Monitor) Collect(ch chan<- prometheus.Metric) {
-	e := emitter{ch: ch}
 	ok := 1.0
 	if m.reloadFailed.Load() {
 		ok = 0
 	}
-	e.send(lastReloadOK, ok)
+	ch <- prometheus.MustNewConstMetric(lastReloadOK.Desc, lastReloadOK.kind, ok)
+	ch <- prometheus.MustNewConstMetric(lastReloadAt.Desc, lastReloadAt.kind, float64(m.reloadedAt.Load())/1e9)
 	m.delay.Collect(ch)
 }

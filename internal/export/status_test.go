@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -138,5 +139,34 @@ func TestReloadsAndDelaysAreExported(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("no %q", want)
 		}
+	}
+}
+
+func TestReloadAnswersWhatCameOfIt(t *testing.T) {
+	o := options(nil)
+	if got := answer(NewHandler(o), "/-/reload"); got != 404 {
+		t.Errorf("without a reload: got %d; want 404", got)
+	}
+	var err error
+	o.Reload = func() (string, error) { return "loaded", err }
+	post := func(origin string) (int, string) {
+		r := httptest.NewRequest("POST", "/-/reload", nil)
+		r.Header.Set("Origin", origin)
+		w := httptest.NewRecorder()
+		NewHandler(o).ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	if code, body := post(""); code != 200 || body != "loaded\n" {
+		t.Errorf("got %d, %q", code, body)
+	}
+	if code, _ := post("https://elsewhere.example"); code != 403 {
+		t.Errorf("from another site's page: got %d; want 403", code)
+	}
+	if got := answer(NewHandler(o), "/-/reload"); got != 405 {
+		t.Errorf("GET: got %d; want 405", got)
+	}
+	err = errors.New("h.yml:1: threshold: want more")
+	if code, body := post(""); code != 500 || body != err.Error()+"\n" {
+		t.Errorf("a bad file: got %d, %q", code, body)
 	}
 }

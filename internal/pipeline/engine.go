@@ -89,6 +89,8 @@ type Engine struct {
 
 	manual     manual
 	manualNext atomic.Pointer[manualSet] // looked at once a tick
+	tuning     *tuning                   // the newest that was taken in, nil before a reload
+	tuningNext atomic.Pointer[tuning]    // looked at once a tick
 
 	commandNames []string
 	random       uint32 // xorshift state, see rand
@@ -213,6 +215,7 @@ func (e *Engine) advance(t int64) {
 	e.nextTick = t - t%int64(TickEvery) + int64(TickEvery)
 	cpu := e.cpuTime()
 	e.asm.Tick(t)
+	e.takeTuning()
 	e.takeManual(t)
 	e.tickPorts(t)
 	if !e.cfg.Whole {

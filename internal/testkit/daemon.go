@@ -87,5 +87,8 @@ func (d *Daemon) Kill() {
 	})
 }
 
+// PID returns the daemon's process number.
+func (d *Daemon) PID() int { return d.cmd.Process.Pid }
+
 // State returns what the ended process used.
 func (d *Daemon) State() *os.ProcessState { return d.cmd.ProcessState }

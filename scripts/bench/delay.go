@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotsniff/hotsniff/hotlist"
 	"github.com/hotsniff/hotsniff/internal/testkit"
+	"github.com/hotsniff/hotsniff/scripts/lab"
 )
 
 const (
@@ -24,6 +25,9 @@ const (
 	// against hotsniff's clock.
 	stepOn  = 1800 * time.Millisecond
 	stepOff = 600 * time.Millisecond
+
+	// delayGoal is the second within which hotsniff promises to say it.
+	delayGoal = 1.0
 )
 
 // steps is the schedule: each key has a name of its own.
@@ -82,21 +86,19 @@ func (a *arrivals) message(payload string) {
 // delay measures from the first request of a step, the moment at which a key
 // that nobody read begins to take 26 %, to the message that lists it, at a
 // subscriber of the channel: capture, windows, list, PUBLISH and all waits.
-func delay(bin string, n int) error {
+func delay(ctx context.Context, s *settings, t *table) error {
 	server, err := testkit.StartRedis()
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
-	daemon, err := testkit.StartDaemon(bin, server.Port, "--publish.redis-url", "redis://"+server.Addr(), "--node", "bench")
+	daemon, err := testkit.StartDaemon(s.bin, server.Port, "--publish.redis-url", "redis://"+server.Addr(), "--node", "bench")
 	if err != nil {
 		return err
 	}
 	defer daemon.Kill()
-	plan := newSteps(n)
-	fmt.Printf("from packet to subscriber: %d steps of a new key from 0 to %.0f %% of %d requests/s, %.0f s:\n",
-		n, delayShare*100, delayRate, plan.end().Seconds())
-	ctx, cancel := context.WithTimeout(context.Background(), plan.end())
+	plan := newSteps(s.steps)
+	ctx, cancel := context.WithTimeout(ctx, plan.end())
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, DisableIdentity: true})
 	defer client.Close()
@@ -114,9 +116,28 @@ func delay(bin string, n int) error {
 	case <-time.After(5 * time.Second):
 		return errors.New("cannot subscribe")
 	}
-	load := &testkit.Workload{Addr: server.Addr(), Conns: 10, Rate: delayRate, Keys: 100000, Seed: 1}
+	first, err := drive(ctx, server.Addr(), plan)
+	if err != nil {
+		return err
+	}
+	cancel()
+	wg.Wait()
+	var delays []float64
+	for i := range s.steps {
+		if at, ok := seen.at[stepKey(i)]; ok {
+			delays = append(delays, at.Sub(first[stepKey(i)]).Seconds())
+		}
+	}
+	addDelays(t, delays, s.steps)
+	return announced(t, daemon)
+}
+
+// drive sends the load of the plan and returns when the first request of each
+// step was about to be sent.
+func drive(ctx context.Context, addr string, plan *steps) (map[string]time.Time, error) {
+	load := &testkit.Workload{Addr: addr, Conns: 10, Rate: delayRate, Keys: 100000, Seed: 1}
 	var mu sync.Mutex
-	first := make(map[string]time.Time) // when the first request of a step was about to be sent
+	first := make(map[string]time.Time)
 	load.Share = func(t time.Duration) float64 {
 		if plan.now(t) < 0 {
 			return 0
@@ -132,26 +153,48 @@ func delay(bin string, n int) error {
 		}
 		return key
 	}
-	if err := load.Run(ctx); err != nil {
-		return err
-	}
-	cancel()
-	wg.Wait()
-	var delays []time.Duration
-	for i := range n {
-		if at, ok := seen.at[stepKey(i)]; ok {
-			delays = append(delays, at.Sub(first[stepKey(i)]))
-		}
-	}
-	return printDelays(delays, n)
+	err := load.Run(ctx)
+	mu.Lock()
+	defer mu.Unlock()
+	return first, err
 }
 
-func printDelays(delays []time.Duration, n int) error {
-	if len(delays) < n {
-		return fmt.Errorf("%d of %d keys never came over the channel", n-len(delays), n)
+// addDelays adds the percentiles. The control is one half of the steps beside
+// the other: they come in turn.
+func addDelays(t *table, delays []float64, steps int) {
+	name := fmt.Sprintf("g. first packet of a step from 0 to %.0f %% of %s requests/s to the message at a subscriber: ", delayShare*100, thousands(delayRate))
+	t.add(line{what: name + "keys that came", unit: "%", goal: atLeast(100), values: []float64{100 * float64(len(delays)) / float64(steps)}})
+	if len(delays) == 0 {
+		return
+	}
+	var even, odd []float64
+	for i, d := range delays {
+		if i%2 == 0 {
+			even = append(even, d)
+		} else {
+			odd = append(odd, d)
+		}
 	}
 	slices.Sort(delays)
-	at := func(q float64) float64 { return delays[min(int(q*float64(n)), n-1)].Seconds() }
-	fmt.Printf("  p50 %.2f s, p90 %.2f s, p99 %.2f s, least %.2f s, most %.2f s\n", at(0.5), at(0.9), at(0.99), at(0), at(1))
+	control := []float64{median(even) / median(odd)}
+	t.add(line{what: name + "all", unit: "s", values: delays, goal: atMost(delayGoal), control: control},
+		line{what: name + "p90", unit: "s", values: []float64{percentile(delays, 0.9)}},
+		line{what: name + "p99", unit: "s", values: []float64{percentile(delays, 0.99)}, goal: atMost(delayGoal)})
+}
+
+// percentile returns the value of sorted v below which a part q lies.
+func percentile(v []float64, q float64) float64 { return v[min(int(q*float64(len(v))), len(v)-1)] }
+
+// announced adds what hotsniff itself says about the delay from the packet that
+// made a key hot to the announcement.
+func announced(t *table, daemon *testkit.Daemon) error {
+	page, err := lab.Scrape(daemon.URL)
+	if err != nil {
+		return err
+	}
+	if n := page.Sum("hotsniff_detection_delay_seconds_count"); n > 0 {
+		t.add(line{what: "g. packet time at which a key became hot to its announcement: mean", unit: "s",
+			values: []float64{page.Sum("hotsniff_detection_delay_seconds_sum") / n}})
+	}
 	return nil
 }

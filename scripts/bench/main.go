@@ -1,187 +1,175 @@
-// The benchmark records real traffic of redis-benchmark into files and reads
-// them with hotsniff beside tcpdump, which does the least that reading a file
-// through libpcap can cost. Runs alternate, so that both meet the same machine;
-// tcpdump runs twice a round: how far the two are apart (A/A) is the noise.
-// Then it measures how long a hot key takes from the wire to the channel.
+// The benchmark measures hotsniff on this machine and prints one table. Each
+// line is a ratio (or a difference) of things that were measured in one
+// interleaved run, so that all of them meet the same machine; in the same
+// interleaving something is measured against itself (A/A), and where that is
+// further off than the value from its goal, the line is void.
+//
+// As root it does everything in a network namespace of its own, which the
+// kernel removes with the last process in it. Without root the parts that
+// capture are skipped, and the table says so.
 package main
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"os/signal"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
-	"github.com/hotsniff/hotsniff/internal/report"
-	"github.com/hotsniff/hotsniff/internal/testkit"
+	"golang.org/x/sys/unix"
+
+	"github.com/hotsniff/hotsniff/scripts/lab"
 )
 
+// settings are the flags.
+type settings struct {
+	bin, demo string
+	dir       string // of the recordings
+	rounds    int
+	steps     int
+	limit     time.Duration
+	cpus      cpus
+	begin     time.Time
+}
+
+// left is the time that remains for parts that may be left out.
+func (s *settings) left() time.Duration { return s.limit - time.Since(s.begin) }
+
+// part is one item of the benchmark.
+type part struct {
+	name    string // of -only
+	what    string
+	capture bool // needs root
+	measure func(ctx context.Context, s *settings, t *table) error
+}
+
+var parts = []part{
+	{"a", "reading files", true, files},
+	{"b", "live beside redis-benchmark", true, live},
+	{"c", "what a reply costs its sender", true, replies},
+	{"d", "flow table", false, flows},
+	{"e", "growth", false, growth},
+	{"m", "memory and scrape as keys and connections grow", true, growthLive},
+	{"f", "lost packets", false, loss},
+	{"g", "delay from packet to subscriber", true, delay},
+	{"l", "the closed loop", true, loop},
+}
+
 func main() {
-	bin := flag.String("hotsniff", "bin/hotsniff", "the program to measure")
-	rounds := flag.Int("rounds", 9, "rounds for each file; 0: do not read files")
-	dir := flag.String("dir", "", "keep the recordings in this directory and reuse them")
-	steps := flag.Int("steps", 36, "steps of the delay from packet to subscriber; 0: do not measure it")
-	flag.Parse()
-	err := error(nil)
-	if *rounds > 0 {
-		err = bench(*bin, *dir, *rounds)
+	if len(os.Args) == 2 && os.Args[1] == parkArgument {
+		parkHere()
+		return
 	}
-	if err == nil && *steps > 0 {
-		err = delay(*bin, *steps)
+	s := &settings{cpus: chooseCPUs(), begin: time.Now()}
+	flag.StringVar(&s.bin, "hotsniff", "bin/hotsniff", "the program to measure")
+	flag.StringVar(&s.demo, "demo", "bin/hotsniff-demo", "the demo, for its closed loop")
+	flag.StringVar(&s.dir, "dir", "", "keep the recordings in this directory and reuse them")
+	flag.IntVar(&s.rounds, "rounds", 11, "interleaved rounds of every part")
+	flag.IntVar(&s.steps, "steps", 24, "steps of the delay from packet to subscriber")
+	flag.DurationVar(&s.limit, "limit", 9*time.Minute+30*time.Second, "what would end later is left out (100,000,000 keys)")
+	only := flag.String("only", "", "parts to measure, as in a,d; all by default: "+partNames())
+	profile := flag.String("profile", "", "instead, write a CPU profile of the whole path to this file")
+	pgo := flag.String("pgo", "", "instead, measure two programs (with a comma between) in turn, for benchstat; see -out")
+	out := flag.String("out", ".", "directory for off.txt and pgo.txt of -pgo")
+	format := flag.String("format", "text", "of the table: text or markdown")
+	flag.Parse()
+	if *format != "text" && *format != "markdown" || !known(*only) || s.rounds < 1 || s.steps < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := lab.EnterNamespace(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var ok bool
+	var err error
+	switch {
+	case *profile != "":
+		err, ok = recordProfile(ctx, *profile), true
+	case *pgo != "":
+		err, ok = comparePGO(ctx, *pgo, *out), true
+	default:
+		ok, err = measure(ctx, s, *only, *format == "markdown")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+	if !ok || err != nil {
+		stop()
 		os.Exit(1)
 	}
 }
 
-// recording is a file of traffic and how it was made.
-type recording struct {
-	name     string
-	requests uint64 // sent by redis-benchmark
-	args     []string
-}
-
-var recordings = []recording{
-	{"getset", 400_000, []string{"-t", "set,get", "-n", "200000", "-r", "1000", "-c", "20"}},
-	{"set-p16", 1_000_000, []string{"-t", "set", "-n", "1000000", "-r", "1000", "-c", "20", "-P", "16"}},
-}
-
-func bench(bin, dir string, rounds int) error {
-	if dir == "" {
-		tmp, err := os.MkdirTemp("", "hotsniff-bench-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(tmp)
-		dir = tmp
+func partNames() string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name+" "+p.what)
 	}
-	fmt.Println("reading files, CPU time (user + system), median [min .. max] over", rounds, "alternating rounds:")
-	for _, r := range recordings {
-		path := filepath.Join(dir, r.name+".pcap")
-		port, err := r.record(path)
-		if err != nil {
-			return fmt.Errorf("record %s: %w", r.name, err)
-		}
-		if err := r.measure(bin, path, port, rounds); err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
+	return strings.Join(names, ", ")
+}
+
+// known reports whether only names parts.
+func known(only string) bool {
+	for name := range strings.SplitSeq(only, ",") {
+		if name != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
-// record writes the traffic of one redis-benchmark to path and returns the
-// server's port, which stands in a file beside it.
-func (r *recording) record(path string) (port string, err error) {
-	if kept, err := os.ReadFile(path + ".port"); err == nil {
-		return string(kept), nil
+// measure does the parts and prints the table, also what there is of it when a
+// part cannot be measured or ctx ends. It reports whether no goal was missed.
+func measure(ctx context.Context, s *settings, only string, markdown bool) (ok bool, err error) {
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "hotsniff-bench-"); err != nil {
+			return false, err
+		}
+		defer os.RemoveAll(s.dir)
 	}
-	redis, err := testkit.StartRedis()
-	if err != nil {
-		return "", err
-	}
-	defer redis.Stop()
-	port = strconv.Itoa(redis.Port)
-	dump := exec.Command("tcpdump", "-i", "lo", "-B", "262144", "-s", "0", "-w", path, "tcp", "port", port)
-	var log bytes.Buffer
-	dump.Stderr = &log
-	if err := dump.Start(); err != nil {
-		return "", err
-	}
-	time.Sleep(time.Second) // until it captures
-	load := exec.Command("redis-benchmark", append([]string{"-p", port, "-q"}, r.args...)...)
-	out, err := load.CombinedOutput()
-	time.Sleep(time.Second) // until the ring is empty
-	dump.Process.Signal(os.Interrupt)
-	dump.Wait()
-	if err != nil {
-		return "", fmt.Errorf("redis-benchmark: %w: %s", err, out)
-	}
-	if !strings.Contains(log.String(), "\n0 packets dropped by kernel") {
-		return "", fmt.Errorf("tcpdump lost packets; run it on a quieter machine:\n%s", log.String())
-	}
-	return port, os.WriteFile(path+".port", []byte(port), 0o644)
-}
-
-// sample is the cost of one process.
-type sample struct{ cpu, wall time.Duration }
-
-func measured(cmd *exec.Cmd) (sample, []byte, error) {
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	begin := time.Now()
-	err := cmd.Run()
-	if err != nil {
-		return sample{}, nil, fmt.Errorf("%s: %w", cmd.Path, err)
-	}
-	s := cmd.ProcessState
-	return sample{cpu: s.UserTime() + s.SystemTime(), wall: time.Since(begin)}, out.Bytes(), nil
-}
-
-func (r *recording) measure(bin, path, port string, rounds int) error {
-	floor := func() *exec.Cmd { return exec.Command("tcpdump", "-r", path, "-w", "/dev/null") }
-	ours := func() *exec.Cmd { return exec.Command(bin, "read", "--port", port, "--format", "json", path) }
-	var a, b, h []sample
-	var rep report.Report
-	for range rounds {
-		for _, step := range []struct {
-			cmd  *exec.Cmd
-			into *[]sample
-		}{{floor(), &a}, {ours(), &h}, {floor(), &b}} {
-			s, out, err := measured(step.cmd)
-			if err != nil {
-				return err
-			}
-			*step.into = append(*step.into, s)
-			if step.into == &h {
-				if err := json.Unmarshal(out, &rep); err != nil {
-					return err
-				}
-			}
+	var t table
+	for _, p := range parts {
+		switch {
+		case only != "" && !slices.Contains(strings.Split(only, ","), p.name):
+			continue
+		case p.capture && !lab.InNamespace():
+			t.skip(p.what, "needs root, for captures in a network namespace of its own")
+			continue
+		case ctx.Err() != nil:
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%4.0f s  %s: %s\n", time.Since(s.begin).Seconds(), p.name, p.what)
+		if e := p.measure(ctx, s, &t); e != nil && ctx.Err() == nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", p.what, e))
 		}
 	}
-	// redis-benchmark itself asks CONFIG GET twice.
-	if got := rep.Commands["GET"] + rep.Commands["SET"]; got != r.requests {
-		return fmt.Errorf("hotsniff saw %d of %d requests", got, r.requests)
+	if ctx.Err() != nil {
+		return false, errors.New("interrupted")
 	}
-	perRound := make([]float64, rounds)
-	control := make([]float64, rounds)
-	for i := range perRound {
-		perRound[i] = 2 * float64(h[i].cpu) / float64(a[i].cpu+b[i].cpu)
-		control[i] = float64(b[i].cpu) / float64(a[i].cpu)
-	}
-	cpu := func(s []sample) []float64 {
-		return apply(s, func(s sample) float64 { return float64(s.cpu.Microseconds()) / float64(rep.Capture.Packets) })
-	}
-	fmt.Printf("%s: %d packets, %d requests, all seen, %d distinct keys\n", r.name, rep.Capture.Packets, rep.Requests, rep.DistinctKeys)
-	fmt.Printf("  tcpdump -r FILE -w /dev/null   %s us a packet (A/A %s)\n", spread(append(cpu(a), cpu(b)...)), spread(control))
-	fmt.Printf("  hotsniff read                  %s us a packet\n", spread(cpu(h)))
-	fmt.Printf("  ratio                          %s\n", spread(perRound))
-	fmt.Printf("  hotsniff, requests/s of CPU    %s million\n", spread(apply(h, func(s sample) float64 {
-		return float64(rep.Requests) / s.cpu.Seconds() / 1e6
-	})))
-	fmt.Printf("  wall clock                     %s s hotsniff, %s s tcpdump\n",
-		spread(apply(h, func(s sample) float64 { return s.wall.Seconds() })),
-		spread(apply(append(a, b...), func(s sample) float64 { return s.wall.Seconds() })))
-	return nil
+	t.note("%s; %d rounds; it took %.0f s", machine(), s.rounds, time.Since(s.begin).Seconds())
+	t.note("CPUs: Redis and the sender of replies on %d, the load generator on %d, hotsniff, tcpdump and MONITOR on %d",
+		s.cpus.server, s.cpus.load, s.cpus.observer)
+	t.write(os.Stdout, markdown)
+	return t.count(failed) == 0, err
 }
 
-func apply(in []sample, f func(sample) float64) []float64 {
-	out := make([]float64, len(in))
-	for i, s := range in {
-		out[i] = f(s)
+// machine says where this was measured.
+func machine() string {
+	var u unix.Utsname
+	unix.Uname(&u)
+	cpu := ""
+	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		_, rest, _ := strings.Cut(string(info), "model name")
+		cpu, _, _ = strings.Cut(strings.TrimLeft(rest, "\t: "), "\n")
 	}
-	return out
-}
-
-// spread prints the median and the range.
-func spread(v []float64) string {
-	v = slices.Sorted(slices.Values(v))
-	return fmt.Sprintf("%.2f [%.2f .. %.2f]", v[len(v)/2], v[0], v[len(v)-1])
+	return fmt.Sprintf("%d CPUs (%s), Linux %s, %s", runtime.NumCPU(), strings.TrimSpace(cpu),
+		unix.ByteSliceToString(u.Release[:]), runtime.Version())
 }

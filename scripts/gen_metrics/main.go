@@ -44,7 +44,7 @@ func document() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", d.Name, d.Kind, labels, d.Help)
 	}
-	b.WriteString("\nBeside these the usual `go_`, `process_` and `promhttp_` metrics of a Go program.\n")
+	b.WriteString("\nBeside these the usual `go_` and `process_` metrics of a Go program.\n")
 	return b.String()
 }
 
