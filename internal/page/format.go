@@ -3,6 +3,7 @@ package page
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hotsniff/hotsniff/internal/report"
@@ -19,6 +20,11 @@ const cellKeyWidth = 64
 
 // percent writes a share.
 func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 2, 64) + "%" }
+
+// bounds writes between which shares the true one is.
+func bounds(k *report.Key) string {
+	return strings.TrimSuffix(percent(k.ShareLow), "%") + "–" + percent(k.ShareHigh)
+}
 
 // percent0 writes a share without decimals; what is there is never 0%.
 func percent0(share float64) string {
@@ -105,12 +111,15 @@ func readsWrites(k *report.Key) string {
 	return strconv.FormatFloat(100-w, 'f', 0, 64) + "/" + strconv.FormatFloat(w, 'f', 0, 64)
 }
 
-// topClient names the heaviest client.
+// topClient names the heaviest client and the share that it surely has.
 func topClient(k *report.Key) string {
 	if k.TopClient == nil {
 		return none
 	}
-	return k.TopClient.Address + " " + percent0(k.TopClient.Share)
+	if k.TopClient.Share < 0.01 {
+		return k.TopClient.Address
+	}
+	return k.TopClient.Address + " ≥" + percent0(k.TopClient.Share)
 }
 
 // topCommand names the most frequent command.

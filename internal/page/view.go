@@ -45,7 +45,7 @@ type tile struct{ Name, Value, Level string }
 type row struct {
 	Key, Port, Raw                    string
 	State, Age, Since, Action         string
-	Share, Low, High                  string
+	Share, Bounds                     string
 	Bar                               bar
 	Rate, ReadsWrites, Bytes, Clients string
 	TopClient, Command                string
@@ -93,7 +93,7 @@ func newRow(r *report.Report, k *report.Key, scale float64) row {
 	x := func(share float64) string { return coordinate(min(share/scale, 1) * 100) }
 	out := row{
 		Key: report.PrintableKey(k.Key, cellKeyWidth), Port: strconv.Itoa(int(k.Port)), State: k.State, Action: k.Action,
-		Share: percent(k.Share), Low: percent(k.ShareLow), High: percent(k.ShareHigh),
+		Share: percent(k.Share), Bounds: bounds(k),
 		Bar:  bar{x(k.ShareLow), x(k.ShareHigh - k.ShareLow), x(k.Share)},
 		Rate: rate(k.AccessesPerSecond), ReadsWrites: readsWrites(k), Bytes: bytesPerSecond(r, k), Clients: number(float64(k.Clients)),
 		TopClient: topClient(k), Command: topCommand(k), Spark: spark(k.History),

@@ -20,6 +20,7 @@ function printable(text, width) {
 }
 
 const percent = share => (share * 100).toFixed(2) + '%';
+const bounds = key => percent(key.share_low).slice(0, -1) + '–' + percent(key.share_high);
 const percent0 = share => share > 0 && share < 0.01 ? '<1%' : (share * 100).toFixed(0) + '%';
 const number = v => v.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ',');
 const rate = v => v >= 100 ? number(v) : v.toFixed(1);
@@ -62,7 +63,12 @@ function readsWrites(key) {
   return `${100 - w}/${w}`;
 }
 
-const topClient = key => key.top_client ? `${key.top_client.address} ${percent0(key.top_client.share)}` : none;
+// The share of the top client is what it surely has.
+function topClient(key) {
+  if (!key.top_client) return none;
+  const { address, share } = key.top_client;
+  return share < 0.01 ? address : `${address} ≥${percent0(share)}`;
+}
 
 // commandsOf lists the commands of a key, the most frequent first.
 function commandsOf(key) {

@@ -58,7 +58,7 @@ function cells(item) {
   const k = item.key;
   return [
     ['port', 'Port', String(k.port)],
-    ['share', 'Share', bar(k, view.scale), ' ', make('span', {}, percent(k.share)), ' ', make('small', {}, `${percent(k.share_low)} to ${percent(k.share_high)}`)],
+    ['share', 'Share', bar(k, view.scale), ' ', make('span', {}, percent(k.share)), ' ', make('small', {}, bounds(k))],
     ['number', 'Accesses/s', rate(k.accesses_per_second)],
     ['trend', null, spark(item.history)],
     ['number', 'R/W %', readsWrites(k)],

@@ -36,7 +36,7 @@ function facts(item) {
     fact('Requests', bytes(k.request_bytes / s) + '/s'),
     fact('Replies', (item.estimated ? '~' : '') + bytes(k.reply_bytes / s) + '/s'),
     fact('Clients', number(k.clients)),
-    fact('Top client', k.top_client ? `${k.top_client.address}, ${percent0(k.top_client.share)} of the accesses` : none),
+    fact('Top client', topClient(k)),
     fact('Port', String(k.port)),
   ];
   if (k.rule) list.push(fact('Rule', printable(k.rule, 0)));
