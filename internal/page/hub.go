@@ -103,7 +103,8 @@ func (h *hub) frame(w window) (*frame, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.opt.Latest()
-	if h.last[w] != nil && time.Since(h.made[w]) < frameEvery && !h.changed(w, s) {
+	changed := h.changed(w, s)
+	if h.last[w] != nil && !changed && time.Since(h.made[w]) < frameEvery {
 		return h.last[w], nil
 	}
 	if s == nil {
@@ -176,8 +177,9 @@ func (h *hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if f != sent {
-			if !h.send(c, w, f) {
-				if r.Context().Err() == nil {
+			begin := time.Now()
+			if !send(c, w, f) {
+				if time.Since(begin) >= writeTimeout { // else the reader left
 					h.opt.Gate.dropped.Add(1)
 				}
 				return
@@ -193,7 +195,7 @@ func (h *hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 }
 
 // send writes a frame; false means that the reader is too slow or has left.
-func (h *hub) send(c *http.ResponseController, w http.ResponseWriter, f *frame) bool {
+func send(c *http.ResponseController, w http.ResponseWriter, f *frame) bool {
 	// A writer that knows no deadlines is one of a test.
 	c.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := w.Write(f.event); err != nil {
