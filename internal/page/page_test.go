@@ -61,7 +61,7 @@ func TestThePageIsReadableWithoutJavaScript(t *testing.T) {
 	w := get(h, "/")
 	body := w.Body.String()
 	for _, want := range []string{
-		`<bdi>product:1</bdi>`, "20.00%", "19.00–21.00%", "80/20", "107.4 KiB/s", "10.0.0.7 ≥40%", "1 hot key takes 20% of all accesses",
+		`<bdi>product:1</bdi>`, "20.00%", "19.00–21.00%", "80/20", "107.4 KiB/s", "10.0.0.7 40%", "1 hot key takes 20% of all accesses",
 		`<span class="chip">hot</span>`, "5 s</time>", "redis-1", "3% of a core", "to 3 subscribers", `http-equiv="refresh"`, "<polyline points=\"0,", "812",
 	} {
 		if !strings.Contains(body, want) {
@@ -212,21 +212,12 @@ func TestTextForPeople(t *testing.T) {
 	f(number(0), "0")
 	f(number(999), "999")
 	f(number(1234567), "1,234,567")
-	f(rate(99.94), "99.9")
-	f(rate(26100.4), "26,100")
-	f(bytes(1023), "1023 B")
-	f(bytes(1536), "1.5 KiB")
-	f(bytes(3<<40), "3.0 TiB")
 	f(percent0(0.004), "<1%")
 	f(percent0(0), "0%")
 	f(age(-time.Second), "0 s")
 	f(age(133*time.Second), "2 min 13 s")
 	f(age(2*time.Hour+14*time.Minute), "2 h 14 min")
 	f(age(76*time.Hour), "3 d 4 h")
-	f(readsWrites(&report.Key{Reads: 100000, Writes: 1}), "99/1")
-	f(readsWrites(&report.Key{Reads: 1, Writes: 100000}), "1/99")
-	f(readsWrites(&report.Key{Reads: 7}), "100/0")
-	f(readsWrites(&report.Key{}), none)
 	f(topCommand(&report.Key{Commands: map[string]uint64{"SET": 1, "GET": 1}}), "GET 50%")
 	f(lost("", 5, 0).Value, "5 (100%)")
 	f(lost("", 1, 1e6).Level, okLevel)

@@ -18,7 +18,7 @@ type view struct {
 	Fast         bool // of the window of 5 s
 	Node         string
 	Sources      string
-	At           string // when it is of, for people
+	AtDate, At   string // when it is of, for people
 	AtTime       string // the same for machines
 	Window       string
 	Headline     string
@@ -67,7 +67,8 @@ func newView(r *report.Report, st *Status) *view {
 	}
 	v.Sources = strings.Join(names, ", ")
 	if !r.To.IsZero() {
-		v.At, v.AtTime = r.To.UTC().Format("2006-01-02 15:04:05 UTC"), r.To.UTC().Format(time.RFC3339)
+		to := r.To.UTC()
+		v.AtDate, v.At, v.AtTime = to.Format(time.DateOnly), to.Format("15:04:05 UTC"), to.Format(time.RFC3339)
 	}
 	scale, port := scaleOf(r.Keys), uint16(0)
 	for i := range r.Keys {
@@ -93,9 +94,9 @@ func newRow(r *report.Report, k *report.Key, scale float64) row {
 	x := func(share float64) string { return coordinate(min(share/scale, 1) * 100) }
 	out := row{
 		Key: report.PrintableKey(k.Key, cellKeyWidth), Port: strconv.Itoa(int(k.Port)), State: k.State, Action: k.Action,
-		Share: percent(k.Share), Bounds: bounds(k),
+		Share: report.Percent(k.Share), Bounds: bounds(k),
 		Bar:  bar{x(k.ShareLow), x(k.ShareHigh - k.ShareLow), x(k.Share)},
-		Rate: rate(k.AccessesPerSecond), ReadsWrites: readsWrites(k), Bytes: bytesPerSecond(r, k), Clients: number(float64(k.Clients)),
+		Rate: report.Rate(k.AccessesPerSecond), ReadsWrites: k.ReadsWrites(), Bytes: bytesPerSecond(r, k), Clients: number(float64(k.Clients)),
 		TopClient: topClient(k), Command: topCommand(k), Spark: spark(k.History),
 	}
 	if k.Since != nil {
@@ -178,14 +179,14 @@ func headline(r *report.Report) string {
 
 func windowText(r *report.Report, live bool) string {
 	if live {
-		return "last " + age(time.Duration(seconds(r)*float64(time.Second)))
+		return "last " + age(time.Duration(r.Seconds()*float64(time.Second)))
 	}
 	return age(time.Duration(r.WindowSeconds * float64(time.Second)))
 }
 
 func figures(r *report.Report) []figure {
 	return []figure{
-		{"accesses/s", rate(float64(r.Accesses) / seconds(r))},
+		{"accesses/s", number(float64(r.Accesses) / r.Seconds())},
 		{"distinct keys", number(float64(r.DistinctKeys))},
 	}
 }

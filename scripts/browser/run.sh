@@ -41,5 +41,5 @@ if [ -z "${HOTSNIFF_ARTIFACTS:-}" ]; then
   HOTSNIFF_ARTIFACTS=$(mktemp -d "${TMPDIR:-/tmp}/hotsniff-browser-XXXXXX")
   export HOTSNIFF_ARTIFACTS
 fi
-node --test page.test.mjs
+node --test --test-reporter=spec page.test.mjs
 echo "screenshots: $HOTSNIFF_ARTIFACTS"

@@ -1,5 +1,6 @@
-// Text for people. format.go says the same; a browser test compares the two.
-const none = '–';
+// Text for people: what format.go and the package report say of the same
+// numbers. A browser test compares the two.
+const none = '-';
 const cellKeyWidth = 64;
 
 // Whatever could hide or reorder text becomes an escape.
@@ -19,16 +20,25 @@ function printable(text, width) {
   return runes.slice(0, head).join('') + '…' + runes.slice(runes.length - (width - 1 - head)).join('');
 }
 
-const percent = share => (share * 100).toFixed(2) + '%';
+// fixed writes v with so many decimals. Halves go to the even digit, as in Go.
+function fixed(v, decimals) {
+  const up = v.toFixed(decimals);
+  const rest = v.toFixed(decimals + 25).slice(-25); // exact: a half has no more digits
+  if (!/^50*$/.test(rest) || Number(up.at(-1)) % 2 === 0) return up;
+  return up.slice(0, -1) + (Number(up.at(-1)) - 1);
+}
+
+const percent = share => fixed(share * 100, 2) + '%';
 const bounds = key => percent(key.share_low).slice(0, -1) + '–' + percent(key.share_high);
-const percent0 = share => share > 0 && share < 0.01 ? '<1%' : (share * 100).toFixed(0) + '%';
-const number = v => v.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ',');
-const rate = v => v >= 100 ? number(v) : v.toFixed(1);
+const percent0 = share => share > 0 && share < 0.01 ? '<1%' : fixed(share * 100, 0) + '%';
+const number = v => fixed(v, 0).replace(/\B(?=(\d{3})+$)/g, ',');
+const rate = v => fixed(v, v >= 100 ? 0 : 1);
 
 function bytes(v) {
+  v = Math.floor(v);
   let unit = 0;
   for (; v >= 1024 && unit < 4; unit++) v /= 1024;
-  return unit === 0 ? v.toFixed(0) + ' B' : v.toFixed(1) + ' ' + 'KMGT'[unit - 1] + 'iB';
+  return unit === 0 ? fixed(v, 0) + ' B' : fixed(v, 1) + ' ' + 'KMGT'[unit - 1] + 'iB';
 }
 
 function age(seconds) {
@@ -48,26 +58,37 @@ function moment(text) {
 
 const clock = t => new Date(t).toISOString().slice(0, 19).replace('T', ' ') + ' UTC';
 
-// secondsOf is the length of the time that a report covers.
+// between is the time from one to another in seconds, to the nanosecond.
+function between(from, to) {
+  const parts = text => {
+    const [, fraction = '0'] = text.match(/\.(\d+)/) ?? [];
+    return [Date.parse(text.replace(/\.\d+/, '')) / 1000, Number('0.' + fraction)];
+  };
+  const [a, x] = parts(from), [b, y] = parts(to);
+  return b - a + (y - x);
+}
+
+// secondsOf is the length of what the report covers.
 function secondsOf(report) {
-  const s = (Date.parse(report.to) - Date.parse(report.from)) / 1000;
-  if (s > 0 && (report.window_seconds <= 0 || s < report.window_seconds)) return Math.max(s, 1);
-  return Math.max(report.window_seconds, 1);
+  let covered = between(report.from, report.to);
+  if (report.window_seconds > 0 && (covered <= 0 || covered > report.window_seconds)) covered = report.window_seconds;
+  return Math.max(covered, 0.001);
 }
 
 function readsWrites(key) {
-  const all = key.reads + key.writes;
-  if (all === 0) return none;
-  let w = key.writes / all * 100;
-  w = w <= 50 ? Math.ceil(w) : Math.floor(w);
-  return `${100 - w}/${w}`;
+  const total = key.reads + key.writes;
+  if (total === 0) return none;
+  let writes = Math.round(100 * key.writes / total);
+  if (key.writes > 0 && key.reads > 0) writes = Math.min(Math.max(writes, 1), 99);
+  return `${100 - writes}/${writes}`;
 }
 
-// The share of the top client is what it surely has.
+// topClient names the heaviest client, with the part that it surely has unless
+// that says nothing.
 function topClient(key) {
   if (!key.top_client) return none;
   const { address, share } = key.top_client;
-  return share < 0.01 ? address : `${address} ≥${percent0(share)}`;
+  return share < 0.01 ? address : `${address} ${fixed(share * 100, 0)}%`;
 }
 
 // commandsOf lists the commands of a key, the most frequent first.

@@ -49,7 +49,7 @@ function remembered(id, key, history) {
   return history ?? [];
 }
 
-const ageOf = item => item.key.since ? age((Date.parse(item.report.to) - Date.parse(item.key.since)) / 1000) : '';
+const ageOf = item => item.key.since ? age(between(item.key.since, item.report.to)) : '';
 const bytesOf = item => (item.estimated ? '~' : '') + bytes((item.key.request_bytes + item.key.reply_bytes) / secondsOf(item.report)) + '/s';
 const stateChip = key => key.state === 'none' ? make('span', { class: 'quiet' }, none) : make('span', { class: 'chip' }, key.state);
 

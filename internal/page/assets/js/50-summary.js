@@ -103,12 +103,14 @@ function announce() {
 function renderSummary(data) {
   const report = data.report;
   setText(byId('headline'), headline(report));
-  replace(byId('figures'), ...[['accesses/s', rate(report.accesses / secondsOf(report))], ['distinct keys', number(report.distinct_keys)]]
+  replace(byId('figures'), ...[['accesses/s', number(report.accesses / secondsOf(report))], ['distinct keys', number(report.distinct_keys)]]
     .map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value))));
   replace(byId('health'), ...health(report, data.status)
     .map(([name, value, level]) => make('div', { 'data-level': level }, make('dt', {}, name), make('dd', {}, value))));
   const to = moment(report.to);
-  setText(byId('at'), isNaN(to) ? none : clock(to));
+  const at = isNaN(to) ? ['', none] : clock(to).split(/ (.*)/);
+  setText(byId('at').children[0], at[0] + ' ');
+  setText(byId('at').children[1], at[1]);
   setAttribute(byId('at'), 'datetime', isNaN(to) ? '' : report.to);
   if (page.live) setText(byId('window'), 'last ' + age(secondsOf(report)));
   const hot = report.keys.filter(k => k.state === 'hot').length;
