@@ -83,7 +83,7 @@ func sampling(every int) string {
 	if every > 1 {
 		return "1 in " + strconv.Itoa(every)
 	}
-	return "off, all is counted"
+	return "off"
 }
 
 func publishing(p *Publish) tile {

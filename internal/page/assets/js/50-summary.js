@@ -32,7 +32,7 @@ function health(report, status) {
   const hidden = c.encrypted_connections;
   const tiles = [
     lost('Dropped packets', c.dropped, packets),
-    ['Sampling', report.sample_every > 1 ? `1 in ${report.sample_every}` : 'off, all is counted', report.sample_every > 1 ? 'note' : 'ok'],
+    ['Sampling', report.sample_every > 1 ? `1 in ${report.sample_every}` : 'off', report.sample_every > 1 ? 'note' : 'ok'],
     lost('Gaps', c.gaps, packets),
     ['Encrypted', hidden ? `${percent0(hidden / Math.max(c.connections, hidden))} of connections` : 'no connections', hidden ? 'warn' : 'ok'],
     lost('Not decoded', Object.values(c.decode_errors).reduce((a, b) => a + b, 0), packets),
