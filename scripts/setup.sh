@@ -14,7 +14,9 @@ command -v ip >/dev/null || [ -x /sbin/ip ] || want+=(iproute2)
 command -v tmux >/dev/null || want+=(tmux)
 # promtool and a server for the tests of rules and dashboard.
 command -v promtool >/dev/null || want+=(prometheus)
-# The subscribers in examples/ are tested with these.
+# The tests of the page drive a browser.
+command -v chromium >/dev/null || want+=(chromium fonts-liberation fonts-dejavu-core)
+# The subscribers in examples/ are tested with these, and the browser is driven by node.
 command -v python3 >/dev/null || want+=(python3)
 command -v node >/dev/null || want+=(nodejs)
 command -v npm >/dev/null || want+=(npm)

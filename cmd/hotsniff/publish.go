@@ -60,6 +60,14 @@ func publishMetrics(p *actions.Publisher) []prometheus.Collector {
 	return []prometheus.Collector{export.NewPublishCollector(p.Stats)}
 }
 
+// publishStats returns the counters of a publisher; nil when there is none.
+func publishStats(p *actions.Publisher) func() actions.Stats {
+	if p == nil {
+		return nil
+	}
+	return p.Stats
+}
+
 // manualEntries returns the pins and bans of the configuration file.
 func manualEntries(file *config.File) []actions.ManualEntry {
 	var out []actions.ManualEntry

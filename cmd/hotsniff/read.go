@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/hotsniff/hotsniff/capture"
+	"github.com/hotsniff/hotsniff/internal/page"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/internal/report"
 )
@@ -23,6 +25,7 @@ type readCmd struct {
 	Top    int      `default:"20" help:"Number of keys to print; 0 prints every key."`
 	Window string   `default:"all" help:"all: the whole input is one window. 60s: report the last minute, found with the daemon's detector."`
 	Events bool     `help:"Print every change of the hot list as a JSON line with packet time, instead of the report."`
+	HTML   string   `name:"html" type:"path" placeholder:"FILE" help:"Also write the report to FILE as one HTML page that needs nothing else, for attaching to an incident."`
 }
 
 // Help is the long help: it says the limits.
@@ -63,11 +66,11 @@ func (c *readCmd) Run(a *app) error {
 		return err
 	}
 	damage := engine.Run(a.ctx)
-	if s := engine.Latest(); !c.Events && (damage == nil || s.Started != 0) {
+	if s := engine.Latest(); damage == nil || s.Started != 0 {
 		if masker != nil {
 			s = s.Masked(masker)
 		}
-		if err := c.print(a.out, s); err != nil {
+		if err := c.report(a.out, s); err != nil {
 			return err
 		}
 	}
@@ -92,8 +95,21 @@ func (c *readCmd) whole() (bool, error) {
 	return false, nil
 }
 
-func (c *readCmd) print(w io.Writer, s *pipeline.Snapshot) error {
+// report writes what was counted, to w and to the file of --html.
+func (c *readCmd) report(w io.Writer, s *pipeline.Snapshot) error {
 	r := s.Report(c.node(), max(c.Top, 0))
+	if c.HTML != "" {
+		var b bytes.Buffer
+		if err := page.WriteFile(&b, r, versionText()); err != nil {
+			return err
+		}
+		if err := os.WriteFile(c.HTML, b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	if c.Events {
+		return nil // they have been printed
+	}
 	switch c.Format {
 	case "json":
 		return r.WriteJSON(w)

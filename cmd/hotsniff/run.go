@@ -16,6 +16,7 @@ import (
 	"github.com/hotsniff/hotsniff/actions"
 	"github.com/hotsniff/hotsniff/capture"
 	"github.com/hotsniff/hotsniff/internal/export"
+	"github.com/hotsniff/hotsniff/internal/page"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/internal/report"
 )
@@ -90,9 +91,10 @@ func (c *runCmd) Run(a *app) error {
 	}
 	d.monitor = export.NewMonitor(d.engine.Latest)
 	d.reloader = &reloader{d: d, level: level, a: a, settings: shownSettings(a.k)}
+	var gate page.Gate // of all handlers, one after the other
 	d.reloader.serve = func(top int, settings map[string]string) {
 		d.handler.set(export.NewHandler(export.Options{Latest: d.shown, Monitor: d.monitor, Node: c.node(), Top: top,
-			Version: versionText(), Config: settings, Extra: publishMetrics(d.publisher), Pprof: c.Pprof, Reload: d.reloader.reload, Log: log}))
+			Version: versionText(), Config: settings, Extra: publishMetrics(d.publisher), Publish: publishStats(d.publisher), Pprof: c.Pprof, Reload: d.reloader.reload, Gate: &gate, Log: log}))
 	}
 	d.reloader.serve(c.Top, d.reloader.settings)
 	log.Info("capturing", "interface", c.Interface, "port", c.Port, "threshold", c.Threshold,

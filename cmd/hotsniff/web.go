@@ -143,6 +143,7 @@ func serveWeb(ctx context.Context, all []net.Listener, handler http.Handler, con
 			WriteTimeout:      30 * time.Second,
 			IdleTimeout:       time.Minute,
 			MaxHeaderBytes:    maxHeaderBytes,
+			BaseContext:       func(net.Listener) context.Context { return ctx }, // ends the streams of the page
 			ErrorLog:          serverLog(log),
 		}
 		g.Go(func() error {

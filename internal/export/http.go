@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
 
+	"github.com/hotsniff/hotsniff/actions"
+	"github.com/hotsniff/hotsniff/internal/page"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/internal/report"
 )
@@ -24,9 +26,13 @@ type Options struct {
 	Version string
 	Config  map[string]string      // what /api/v1/status shows of the configuration; no secrets
 	Extra   []prometheus.Collector // further metrics, of the publisher for example
+	Publish func() actions.Stats   // of the publisher; nil: nothing is published
 	Pprof   bool                   // serve /debug/pprof/, whose dumps hold key names
 	Reload  func() (string, error) // answers POST /-/reload; nil: there is no such path
+	Gate    *page.Gate             // of the page's streams; nil: one of its own
 	Log     *slog.Logger           // where a failed scrape is told; nil: nowhere
+
+	page *page.Page // set by NewHandler
 }
 
 // registry returns the metrics that are not made from a snapshot.
@@ -44,16 +50,14 @@ func registry(o Options) *prometheus.Registry {
 
 // NewHandler returns the HTTP surface.
 func NewHandler(o Options) http.Handler {
+	o.page = page.New(page.Options{Latest: o.Latest, Status: o.pageStatus, Node: o.Node, Top: o.Top, Gate: o.Gate})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", newScrapes(o))
 	mux.Handle("GET /api/v1/hotkeys", &hotkeys{o.Latest, o.Node, o.Top})
 	mux.HandleFunc("GET /api/v1/status", o.serveStatus)
 	mux.HandleFunc("GET /-/healthy", o.serveHealthy)
 	mux.HandleFunc("GET /-/ready", o.serveReady)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintln(w, "hotsniff\n\n/metrics\n/api/v1/hotkeys?top=20&window=60s&port=6379\n/api/v1/status\n/-/healthy\n/-/ready")
-	})
+	o.page.Register(mux)
 	if o.Reload != nil {
 		// A page of another site must not make a visitor's browser do it.
 		mux.Handle("POST /-/reload", http.NewCrossOriginProtection().Handler(http.HandlerFunc(o.serveReload)))

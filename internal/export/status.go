@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hotsniff/hotsniff/internal/page"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
 )
 
@@ -30,6 +31,8 @@ type Status struct {
 	Sampling      SamplingStatus    `json:"sampling"`
 	Connections   ConnectionStatus  `json:"connections"`
 	Ports         []PortStatus      `json:"ports"`
+	Publish       *page.Publish     `json:"publish"` // null when nothing is published
+	Page          page.Streams      `json:"page"`
 }
 
 // InterfaceStatus is one interface of a Status.
@@ -88,9 +91,29 @@ func (o *Options) status() *Status {
 		UptimeSeconds: time.Since(o.Monitor.started).Seconds(), Healthy: !stalled, Ready: !stalled && o.Monitor.Ready(),
 		Configuration: o.Config,
 		Interfaces:    []InterfaceStatus{}, Ports: []PortStatus{}, Sampling: SamplingStatus{KernelEvery: 1, EventEvery: 1},
+		Publish: o.publishing(), Page: o.page.Streams(),
 	}
 	if s := o.Latest(); s != nil {
 		st.fill(s)
+	}
+	return st
+}
+
+// publishing says how publishing goes; nil when nothing is published.
+func (o *Options) publishing() *page.Publish {
+	if o.Publish == nil {
+		return nil
+	}
+	s := o.Publish()
+	return &page.Publish{Result: s.LastError.String(), Failing: s.Failing, Receivers: s.Receivers}
+}
+
+// pageStatus is the part of the status that the page shows.
+func (o *Options) pageStatus() page.Status {
+	_, stalled := o.Monitor.Stalled()
+	st := page.Status{Version: o.Version, Healthy: !stalled, Publish: o.publishing()}
+	if s := o.Latest(); s != nil {
+		st.CPURatio = s.Sampling.CPURatio
 	}
 	return st
 }

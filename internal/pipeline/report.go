@@ -97,6 +97,7 @@ func (s *Snapshot) reportKey(port uint16, k *topk.KeyStat, clients int64) report
 		Accesses: k.Accesses, AccessesError: k.AccessesError, AccessesPerSecond: k.Rate,
 		Reads: k.Reads, Writes: k.Writes, RequestBytes: k.RequestBytes, ReplyBytes: k.ReplyBytes, ReplyEstimated: k.ReplyBytesEstimated,
 		Clients: uint64(k.Clients), Commands: map[string]uint64{}, Rule: k.Rule, Action: k.Action,
+		History: k.History,
 	}
 	if e, listed := s.listEntry(actions.AdviceConfig{}, port, k, clients); listed {
 		out.Action = e.Action.String()

@@ -59,6 +59,7 @@ type Key struct {
 	Commands          map[string]uint64 `json:"commands"`
 	Rule              string            `json:"rule"`
 	Action            string            `json:"action"`
+	History           []uint32          `json:"-"` // accesses per second, oldest first, the last one not over; nil where there is none
 }
 
 // TopClient is the client with the most accesses of a key.
