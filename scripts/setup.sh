@@ -12,6 +12,8 @@ command -v tcpdump >/dev/null || [ -x /usr/bin/tcpdump ] || want+=(tcpdump)
 command -v ip >/dev/null || [ -x /sbin/ip ] || want+=(iproute2)
 # a real terminal for the tests of hotsniff top
 command -v tmux >/dev/null || want+=(tmux)
+# systemd-analyze checks the unit.
+command -v systemd-analyze >/dev/null || want+=(systemd)
 # promtool and a server for the tests of rules and dashboard.
 command -v promtool >/dev/null || want+=(prometheus)
 # The subscribers in examples/ are tested with these.

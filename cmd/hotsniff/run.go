@@ -89,6 +89,7 @@ func (c *runCmd) Run(a *app) error {
 		return err
 	}
 	d.monitor = export.NewMonitor(d.engine.Latest)
+	d.notify = newNotifier(d.engine.Latest, d.monitor.Stalled, log)
 	d.reloader = &reloader{d: d, level: level, a: a, settings: shownSettings(a.k)}
 	d.reloader.serve = func(top int, settings map[string]string) {
 		d.handler.set(export.NewHandler(export.Options{Latest: d.shown, Monitor: d.monitor, Node: c.node(), Top: top,
@@ -118,6 +119,7 @@ type daemon struct {
 	listed    func() *pipeline.Snapshot // what is published
 	reloader  *reloader
 	hangups   <-chan os.Signal
+	notify    *notifier
 	events    chan []pipeline.Event
 	fresh     nudge         // a snapshot was stored
 	lost      atomic.Uint64 // list changes that did not fit the queue
@@ -151,6 +153,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	g.Go(func() error { d.monitor.Watch(ctx); return nil })
 	g.Go(func() error { boundMemory(ctx); return nil })
 	g.Go(func() error { d.reloader.onHangup(ctx, d.hangups); return nil })
+	g.Go(func() error { d.notify.run(ctx); return nil })
 	if d.publisher != nil {
 		g.Go(func() error { return d.publisher.Run(ctx) })
 		g.Go(func() error { feed(ctx, d.engine, d.listed, d.publisher, d.fresh); return nil })
