@@ -39,7 +39,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
+	code := runProcess(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, confineCapture)
 	stop()
 	os.Exit(code)
 }
@@ -78,13 +78,19 @@ type app struct {
 	flags map[string][]*kong.Flag // of all commands, by name: the keys a configuration file may have
 
 	fileErr error // what is wrong with the file, for doctor
+
+	// confine gives up capabilities of the process; nil where it is not ours.
+	confine func(lowPorts bool) error
 }
 
 // exitCode is thrown by kong's exit hook, which --help uses.
 type exitCode int
 
 // run is main without the process: it returns the exit code.
-func run(ctx context.Context, args []string, io stdio) (code int) {
+func run(ctx context.Context, args []string, io stdio) int { return runProcess(ctx, args, io, nil) }
+
+// runProcess is run, and confine is what a daemon gives its rights up with.
+func runProcess(ctx context.Context, args []string, io stdio, confine func(lowPorts bool) error) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			c, ok := r.(exitCode)
@@ -94,7 +100,7 @@ func run(ctx context.Context, args []string, io stdio) (code int) {
 			code = int(c)
 		}
 	}()
-	a := &app{stdio: io, ctx: ctx, args: args}
+	a := &app{stdio: io, ctx: ctx, args: args, confine: confine}
 	k, err := a.parse(new(cli))
 	if err != nil {
 		return a.fail(err, codeOf(err))

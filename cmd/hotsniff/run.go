@@ -29,6 +29,7 @@ type runCmd struct {
 	webFlags
 	Top       int    `default:"20" min:"1" max:"200" help:"Keys in metrics and reports."`
 	LogFormat string `name:"log.format" default:"text" enum:"text,json" help:"Format of the log (${enum})."`
+	KeepCaps  bool   `name:"security.keep-capabilities" help:"Keep all rights of the user who started this. Without it the daemon keeps CAP_NET_RAW alone (and CAP_NET_BIND_SERVICE when it listens below port 1024)."`
 	LogLevel  string `name:"log.level" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged (${enum})."`
 }
 
@@ -40,6 +41,12 @@ const (
 
 // Run implements the command.
 func (c *runCmd) Run(a *app) error {
+	if a.confine != nil && !c.KeepCaps {
+		if err := a.confine(c.webFlags.lowPorts()); err != nil {
+			log, _ := c.logger(a)
+			log.Warn("running with more rights than a capture needs", "error", err)
+		}
+	}
 	hangups, stop := hangups()
 	defer stop()
 	log, level := c.logger(a)
