@@ -10,6 +10,7 @@
 //	hotsniff pin|ban|unpin KEY keeps a key on the list, or off it
 //	hotsniff doctor            says what keeps it from its work, and what to do
 //	hotsniff check-config FILE
+//	hotsniff completion SHELL  prints a completion script
 //	hotsniff version
 //
 // Exit codes: 0, 1 for a failure, 2 for wrong usage. An error is one line on
@@ -64,6 +65,8 @@ type cli struct {
 	Unpin       unpinCmd       `cmd:"" help:"End what pin or ban began."`
 	Doctor      doctorCmd      `cmd:"" help:"Check what keeps hotsniff from capturing, seeing or publishing, and say how to mend it."`
 	CheckConfig checkConfigCmd `cmd:"" help:"Check a configuration file and exit."`
+	Completion  completionCmd  `cmd:"" help:"Print a completion script for a shell."`
+	Man         manCmd         `cmd:"" hidden:"" help:"Print the manual page."`
 	Version     versionCmd     `cmd:"" help:"Print the version and exit."`
 	ConfigDocs  configDocsCmd  `cmd:"" hidden:"" help:"Write CONFIGURATION.md."`
 }
