@@ -32,6 +32,7 @@ if [ "${1:-}" = package ]; then
   command -v bison >/dev/null || want+=(bison)
   command -v dpkg-source >/dev/null || want+=(dpkg-dev)
   command -v lintian >/dev/null || want+=(lintian)
+  command -v jq >/dev/null || want+=(jq)
   command -v rpm >/dev/null || want+=(rpm)
   command -v debootstrap >/dev/null || [ -x /usr/sbin/debootstrap ] || want+=(debootstrap)
 fi
