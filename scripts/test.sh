@@ -19,3 +19,5 @@ CGO_ENABLED=0 go vet ./...
 CGO_ENABLED=0 go test -short -timeout 10m ./capture ./resp ./internal/pipeline
 echo "== the dashboard against the types that Grafana publishes"
 (cd scripts/dashboardlint && go test ./...)
+echo "== the Kubernetes examples against the types of its API"
+(cd scripts/kubelint && go test ./...)
