@@ -1,10 +1,14 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -107,6 +111,61 @@ func TestRightsAreKeptOnRequest(t *testing.T) {
 			t.Errorf("thread %d: got %v; want what the test has: %v", i, s, own)
 		}
 	}
+}
+
+// TestAUserWithAFileCapability is how the image and a binary after setcap run:
+// another user than root, and NET_RAW from the file. Executing the program
+// again with no_new_privs must not lose it.
+func TestAUserWithAFileCapability(t *testing.T) {
+	needRights(t)
+	server := live(t)
+	bin, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "hotsniff-setcap-") // t.TempDir is closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Chmod(dir, 0o755)
+	path := filepath.Join(dir, "hotsniff")
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// vfs_cap_data of capabilities(7): revision 2, effective; permitted; inheritable.
+	value := make([]byte, 20)
+	binary.LittleEndian.PutUint32(value, 0x02000001)
+	binary.LittleEndian.PutUint32(value[4:], 1<<unix.CAP_NET_RAW)
+	if err := unix.Setxattr(path, "security.capability", value, 0); err != nil {
+		t.Skip("the file system has no file capabilities: ", err)
+	}
+	web, err := testkit.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &daemonProcess{url: fmt.Sprintf("http://127.0.0.1:%d", web)}
+	p.cmd = exec.Command(path, "run", "--interface", "lo", "--port", strconv.Itoa(server.Port), "--web.listen-address", p.url[len("http://"):])
+	const nobody = 65534
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { p.cmd.Process.Kill(); p.cmd.Wait() }()
+	eventually(t, "the daemon answers", func() bool { _, err := p.get("/-/healthy"); return err == nil })
+	for i, s := range threadStatus(t, p.cmd.Process.Pid, capNames...) {
+		if want := mask(unix.CAP_NET_RAW); s["CapEff"] != want || s["CapPrm"] != want || s["NoNewPrivs"] != "1" {
+			t.Errorf("thread %d: got %v; want NET_RAW and NoNewPrivs", i, s)
+		}
+	}
+	eventually(t, "requests are seen", func() bool {
+		testkit.Ask(server.Addr(), "GET", "seen")
+		return keyOf(p.report(t), "seen") != nil
+	})
 }
 
 func TestLowPorts(t *testing.T) {
