@@ -7,10 +7,33 @@ RUNS    ?= 10000
 MINUTES ?= 30
 BENCH   ?=
 
-.PHONY: build demo test lint fuzz simulate bench soak pgo generate setup clean
+.PHONY: build static package package-test sbom licenses vulncheck reproducible demo test lint fuzz simulate bench soak pgo generate setup clean
 
 build: setup ## build bin/hotsniff
-	$(GO) build -trimpath -o $(BIN) ./cmd/hotsniff
+	$(GO) build -trimpath -buildvcs=auto -o $(BIN) ./cmd/hotsniff
+
+static: ## build bin/hotsniff-static, which needs nothing but a kernel
+	@scripts/setup.sh package
+	scripts/static.sh
+
+package: static ## make a deb and an rpm in dist/
+	scripts/package.sh
+
+package-test: static ## install, upgrade, remove and purge the packages in roots of their own
+	scripts/package_test.sh
+
+sbom: ## list what is linked in, as CycloneDX, in dist/
+	scripts/sbom.sh
+
+licenses: ## list the licenses of what is linked in; fails when one is not permissive
+	@scripts/licenses.sh
+
+vulncheck: ## look for known vulnerabilities; asks the database of the Go project
+	scripts/vulncheck.sh
+
+reproducible: ## build twice, in two directories, and compare every byte
+	@scripts/setup.sh package
+	scripts/repro.sh
 
 setup:
 	@scripts/setup.sh
@@ -44,4 +67,4 @@ generate: ## regenerate the command table
 	$(GO) generate ./...
 
 clean:
-	rm -rf bin
+	rm -rf bin build dist

@@ -314,3 +314,6 @@ func (l *livePcap) count() {
 func (l *livePcap) index() int { return l.bound }
 
 func (l *livePcap) close() { l.handle.Close() }
+
+// LibpcapVersion names the libpcap that is linked in.
+func LibpcapVersion() string { return pcap.Version() }

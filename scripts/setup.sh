@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building, testing and the demo need on Debian and Ubuntu, and
 # nothing that is already there. Prints nothing when there is nothing to do.
+# With the argument "package" also what the static build and packages need.
 set -euo pipefail
 
 want=()
@@ -12,6 +13,8 @@ command -v tcpdump >/dev/null || [ -x /usr/bin/tcpdump ] || want+=(tcpdump)
 command -v ip >/dev/null || [ -x /sbin/ip ] || want+=(iproute2)
 # a real terminal for the tests of hotsniff top
 command -v tmux >/dev/null || want+=(tmux)
+# systemd-analyze checks the unit.
+command -v systemd-analyze >/dev/null || want+=(systemd)
 # promtool and a server for the tests of rules and dashboard.
 command -v promtool >/dev/null || want+=(prometheus)
 # The tests of the page drive a browser.
@@ -20,6 +23,21 @@ command -v chromium >/dev/null || want+=(chromium fonts-liberation fonts-dejavu-
 command -v python3 >/dev/null || want+=(python3)
 command -v node >/dev/null || want+=(nodejs)
 command -v npm >/dev/null || want+=(npm)
+# Completion scripts and the manual page are tried out.
+command -v zsh >/dev/null || want+=(zsh)
+command -v fish >/dev/null || want+=(fish)
+command -v groff >/dev/null || want+=(groff-base)
+if [ "${1:-}" = package ]; then
+  command -v musl-gcc >/dev/null || want+=(musl-tools)
+  command -v make >/dev/null || want+=(make)
+  command -v flex >/dev/null || want+=(flex)
+  command -v bison >/dev/null || want+=(bison)
+  command -v dpkg-source >/dev/null || want+=(dpkg-dev)
+  command -v lintian >/dev/null || want+=(lintian)
+  command -v jq >/dev/null || want+=(jq)
+  command -v rpm >/dev/null || want+=(rpm)
+  command -v debootstrap >/dev/null || [ -x /usr/sbin/debootstrap ] || want+=(debootstrap)
+fi
 [ "${#want[@]}" -gt 0 ] || exit 0
 
 sudo=""

@@ -21,3 +21,5 @@ echo "== the dashboard against the types that Grafana publishes"
 (cd scripts/dashboardlint && go test ./...)
 echo "== the page in a browser"
 scripts/browser/run.sh
+echo "== the Kubernetes examples against the types of its API"
+(cd scripts/kubelint && go test ./...)

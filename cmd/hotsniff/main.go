@@ -10,6 +10,7 @@
 //	hotsniff pin|ban|unpin KEY keeps a key on the list, or off it
 //	hotsniff doctor            says what keeps it from its work, and what to do
 //	hotsniff check-config FILE
+//	hotsniff completion SHELL  prints a completion script
 //	hotsniff version
 //
 // Exit codes: 0, 1 for a failure, 2 for wrong usage. An error is one line on
@@ -39,7 +40,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
+	code := runProcess(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, confineCapture)
 	stop()
 	os.Exit(code)
 }
@@ -64,6 +65,8 @@ type cli struct {
 	Unpin       unpinCmd       `cmd:"" help:"End what pin or ban began."`
 	Doctor      doctorCmd      `cmd:"" help:"Check what keeps hotsniff from capturing, seeing or publishing, and say how to mend it."`
 	CheckConfig checkConfigCmd `cmd:"" help:"Check a configuration file and exit."`
+	Completion  completionCmd  `cmd:"" help:"Print a completion script for a shell."`
+	Man         manCmd         `cmd:"" hidden:"" help:"Print the manual page."`
 	Version     versionCmd     `cmd:"" help:"Print the version and exit."`
 	ConfigDocs  configDocsCmd  `cmd:"" hidden:"" help:"Write CONFIGURATION.md."`
 }
@@ -78,13 +81,19 @@ type app struct {
 	flags map[string][]*kong.Flag // of all commands, by name: the keys a configuration file may have
 
 	fileErr error // what is wrong with the file, for doctor
+
+	// confine gives up capabilities of the process; nil where it is not ours.
+	confine func(lowPorts bool) error
 }
 
 // exitCode is thrown by kong's exit hook, which --help uses.
 type exitCode int
 
 // run is main without the process: it returns the exit code.
-func run(ctx context.Context, args []string, io stdio) (code int) {
+func run(ctx context.Context, args []string, io stdio) int { return runProcess(ctx, args, io, nil) }
+
+// runProcess is run, and confine is what a daemon gives its rights up with.
+func runProcess(ctx context.Context, args []string, io stdio, confine func(lowPorts bool) error) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			c, ok := r.(exitCode)
@@ -94,7 +103,7 @@ func run(ctx context.Context, args []string, io stdio) (code int) {
 			code = int(c)
 		}
 	}()
-	a := &app{stdio: io, ctx: ctx, args: args}
+	a := &app{stdio: io, ctx: ctx, args: args, confine: confine}
 	k, err := a.parse(new(cli))
 	if err != nil {
 		return a.fail(err, codeOf(err))

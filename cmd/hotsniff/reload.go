@@ -40,6 +40,9 @@ var errNoFile = errors.New("there is no configuration file to load: start with -
 func (r *reloader) reload() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.d.notify != nil { // else this is no daemon
+		defer r.d.notify.reloading()()
+	}
 	text, err := r.try()
 	r.d.monitor.Reloaded(err == nil)
 	if err != nil {

@@ -30,6 +30,7 @@ type runCmd struct {
 	webFlags
 	Top       int    `default:"20" min:"1" max:"200" help:"Keys in metrics and reports."`
 	LogFormat string `name:"log.format" default:"text" enum:"text,json" help:"Format of the log (${enum})."`
+	KeepCaps  bool   `name:"security.keep-capabilities" help:"Keep all rights of the user who started this. Without it the daemon keeps CAP_NET_RAW alone (and CAP_NET_BIND_SERVICE when it listens below port 1024)."`
 	LogLevel  string `name:"log.level" default:"info" enum:"debug,info,warn,error" help:"Least level that is logged (${enum})."`
 }
 
@@ -41,6 +42,12 @@ const (
 
 // Run implements the command.
 func (c *runCmd) Run(a *app) error {
+	if a.confine != nil && !c.KeepCaps {
+		if err := a.confine(c.webFlags.lowPorts()); err != nil {
+			log, _ := c.logger(a)
+			log.Warn("running with more rights than a capture needs", "error", err)
+		}
+	}
 	hangups, stop := hangups()
 	defer stop()
 	log, level := c.logger(a)
@@ -90,6 +97,7 @@ func (c *runCmd) Run(a *app) error {
 		return err
 	}
 	d.monitor = export.NewMonitor(d.engine.Latest)
+	d.notify = newNotifier(d.engine.Latest, d.monitor.Stalled, log)
 	d.reloader = &reloader{d: d, level: level, a: a, settings: shownSettings(a.k)}
 	var gate page.Gate // of all handlers, one after the other
 	d.reloader.serve = func(top int, settings map[string]string) {
@@ -120,6 +128,7 @@ type daemon struct {
 	listed    func() *pipeline.Snapshot // what is published
 	reloader  *reloader
 	hangups   <-chan os.Signal
+	notify    *notifier
 	events    chan []pipeline.Event
 	fresh     nudge         // a snapshot was stored
 	lost      atomic.Uint64 // list changes that did not fit the queue
@@ -153,6 +162,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	g.Go(func() error { d.monitor.Watch(ctx); return nil })
 	g.Go(func() error { boundMemory(ctx); return nil })
 	g.Go(func() error { d.reloader.onHangup(ctx, d.hangups); return nil })
+	g.Go(func() error { d.notify.run(ctx); return nil })
 	if d.publisher != nil {
 		g.Go(func() error { return d.publisher.Run(ctx) })
 		g.Go(func() error { feed(ctx, d.engine, d.listed, d.publisher, d.fresh); return nil })

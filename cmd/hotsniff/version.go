@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/hotsniff/hotsniff/capture"
 )
 
 // versionCmd is `hotsniff version`.
@@ -12,7 +14,8 @@ type versionCmd struct{}
 
 // Run implements the command.
 func (versionCmd) Run(a *app) error {
-	_, err := fmt.Fprintf(a.out, "hotsniff %s (%s, %s/%s)\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(a.out, "hotsniff %s (%s, %s/%s, %s)\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		capture.LibpcapVersion())
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -36,6 +38,15 @@ const (
 	// maxHeaderBytes bounds what a client may send before it is known.
 	maxHeaderBytes = 16 << 10
 )
+
+// lowPorts reports whether listening takes CAP_NET_BIND_SERVICE.
+func (f *webFlags) lowPorts() bool {
+	return !f.SystemdSocket && slices.ContainsFunc(f.Listen, func(addr string) bool {
+		_, port, err := net.SplitHostPort(addr)
+		n, bad := strconv.Atoi(port)
+		return err == nil && (bad != nil || n > 0 && n < 1024) // names are mostly those of low ports
+	})
+}
 
 // validate checks the file of the exporter toolkit.
 func (f *webFlags) validate(a *app) error {
