@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"time"
 
 	"github.com/hotsniff/hotsniff/internal/report"
 )
+
+// filesAllowed is for one recording.
+const filesAllowed = 40 * time.Second
 
 // files reads recordings with hotsniff beside tcpdump, which does the least
 // that reading a file through libpcap can cost; tcpdump runs twice a round.
@@ -62,7 +66,7 @@ func (r *recording) measure(ctx context.Context, s *settings, t *table) error {
 	ours := []string{s.bin, "read", "--port", r.port, "--format", "json", r.path}
 	var a, b, h []float64
 	var perSecond []float64
-	for range s.rounds {
+	for round, begin := 0, time.Now(); s.more(round, begin, filesAllowed); round++ {
 		for _, step := range []struct {
 			args []string
 			into *[]float64

@@ -15,6 +15,7 @@ import (
 
 const (
 	growthRounds   = 5
+	growthAllowed  = 40 * time.Second
 	growthRequests = 4_000_000 // of a file, or as many as there are keys
 	growthRate     = 200_000   // requests a second of packet time
 	growthKeys     = 10_000    // while connections grow
@@ -152,7 +153,7 @@ func growth(ctx context.Context, s *settings, t *table) error {
 // growthSeries returns the requests a second of each load, one a round.
 func growthSeries(ctx context.Context, s *settings, loads []growthLoad) ([][]float64, error) {
 	rates := make([][]float64, len(loads))
-	for range min(s.rounds, growthRounds) {
+	for round, begin := 0, time.Now(); round < growthRounds && s.more(round, begin, growthAllowed); round++ {
 		for i := range loads {
 			rate, err := loads[i].read(ctx, s.bin)
 			if err != nil {

@@ -18,6 +18,7 @@ const (
 	// liveStep is how long one load takes; its number of requests is chosen
 	// by the rate of a first one.
 	liveStep    = time.Second
+	liveAllowed = 2 * time.Minute // for one depth of pipelines
 	liveClients = 50
 	liveKeys    = 100_000
 )
@@ -180,7 +181,7 @@ func (l *loader) rounds(ctx context.Context, all []observer) (map[string]*liveRe
 		results[o.name] = &liveResult{}
 	}
 	order := rand.New(rand.NewPCG(1, uint64(l.pipeline)))
-	for range l.s.rounds {
+	for round, begin := 0, time.Now(); l.s.more(round, begin, liveAllowed); round++ {
 		for _, i := range order.Perm(len(all)) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()

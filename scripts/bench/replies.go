@@ -19,6 +19,8 @@ const (
 	replyBatch   = 64      // frames a system call: Redis' own calls are not what is measured
 	replyBytes   = 100
 	replyPort    = 6379
+
+	repliesAllowed = 40 * time.Second
 )
 
 // threadTime is the CPU time of the calling thread in nanoseconds.
@@ -148,7 +150,7 @@ func replies(ctx context.Context, s *settings, t *table) error {
 			return b.stop, nil
 		}},
 	}
-	for range s.rounds {
+	for round, begin := 0, time.Now(); s.more(round, begin, repliesAllowed); round++ {
 		for _, c := range cases {
 			if ctx.Err() != nil {
 				return ctx.Err()
