@@ -12,10 +12,21 @@ type Conn struct {
 	doubt uint8 // turns in a row that contradict where we think we are
 }
 
-// ref names a slot of a pool. The zero ref names none.
+// ref names a slot of a pool. The zero ref names none. Two of them lie in every
+// connection, so a ref takes 6 bytes and asks for no alignment to 4.
 type ref struct {
-	slot uint32 // 1 + index
-	gen  uint32
+	slot uint16 // 1 + index
+	gen  generation
+}
+
+// generation counts the users of a slot, in two halves.
+type generation [2]uint16
+
+func (g generation) next() generation {
+	if g[0]++; g[0] == 0 {
+		g[1]++
+	}
+	return g
 }
 
 // connState says how the client's bytes are taken.

@@ -9,10 +9,13 @@ type pool[T any] struct {
 	inUse       int
 }
 
+// maxSlots is the most that a ref can name.
+const maxSlots = 1<<16 - 1
+
 type slot[T any] struct {
 	v          T
-	gen        uint32 // of the current user; references of earlier ones differ
-	prev, next uint32 // by last use; 1 + index
+	gen        generation // of the current user; references of earlier ones differ
+	prev, next uint32     // by last use; 1 + index
 	used       bool
 }
 
@@ -32,7 +35,7 @@ func (p *pool[T]) get(r ref) *T {
 // slots are in use.
 func (p *pool[T]) alloc(limit int) (*T, ref) {
 	if len(p.free) == 0 {
-		if len(p.slots) >= limit {
+		if len(p.slots) >= min(limit, maxSlots) {
 			return nil, ref{}
 		}
 		p.slots = append(p.slots, new(slot[T]))
@@ -44,7 +47,7 @@ func (p *pool[T]) alloc(limit int) (*T, ref) {
 	s.used = true
 	p.inUse++
 	p.link(n)
-	return &s.v, ref{slot: n, gen: s.gen}
+	return &s.v, ref{slot: uint16(n), gen: s.gen}
 }
 
 // release gives the slot of r back and returns its value, or nil when r names
@@ -55,11 +58,11 @@ func (p *pool[T]) release(r ref) *T {
 		return nil
 	}
 	s := p.slots[r.slot-1]
-	p.unlink(r.slot)
+	p.unlink(uint32(r.slot))
 	s.used = false
-	s.gen++
+	s.gen = s.gen.next()
 	p.inUse--
-	p.free = append(p.free, r.slot)
+	p.free = append(p.free, uint32(r.slot))
 	return v
 }
 
@@ -69,14 +72,14 @@ func (p *pool[T]) oldest() ref {
 	if p.first == 0 {
 		return ref{}
 	}
-	return ref{slot: p.first, gen: p.slots[p.first-1].gen}
+	return ref{slot: uint16(p.first), gen: p.slots[p.first-1].gen}
 }
 
 // touch marks the slot of r, which is in use, as used last.
 func (p *pool[T]) touch(r ref) {
-	if p.last != r.slot {
-		p.unlink(r.slot)
-		p.link(r.slot)
+	if n := uint32(r.slot); p.last != n {
+		p.unlink(n)
+		p.link(n)
 	}
 }
 
