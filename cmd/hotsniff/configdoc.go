@@ -67,6 +67,10 @@ pinned:
     action: replicate
 banned:
   - heartbeat
+privacy:
+  rewrite:
+    - match: "user:[0-9]+"
+      to: "user:*"
 ` + "```" + `
 `
 
@@ -105,6 +109,7 @@ func writeConfigDocs(w io.Writer, n *kong.Node) error {
 	writeFields(&b, "rules", config.RuleFields)
 	writeFields(&b, "pinned and banned", config.ManualFields)
 	b.WriteString("\nAction, ttl and copies are of pinned keys alone. No key may be in these two lists twice.\n")
+	writeFields(&b, "privacy.rewrite", config.RewriteFields)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

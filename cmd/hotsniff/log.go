@@ -29,6 +29,9 @@ const (
 	// maxKinds bounds the kinds of line that are told apart within limitEvery.
 	// The program has some thirty; errors with a changing text use up the rest.
 	maxKinds = 128
+
+	// maxNameBytes is as much of an attribute as tells two lines apart.
+	maxNameBytes = 256
 )
 
 // budget is how many lines of one kind may come within limitEvery. A full list
@@ -210,12 +213,17 @@ func (l *limits) take(r *slog.Record) (over []*kind, ok bool) {
 	return over, true
 }
 
-// kindOf tells lines apart by their message and error.
+// kindOf tells lines apart by their message and what they name: an error, an
+// interface, a setting. Numbers are measurements, text is quoted from outside.
 func kindOf(r *slog.Record) string {
 	id := r.Level.String() + " " + r.Message
+	if r.Level < slog.LevelWarn {
+		return id
+	}
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "error" {
-			id += " " + a.Value.String()
+		if k := a.Value.Kind(); (k == slog.KindString || k == slog.KindAny) && a.Key != "text" && a.Key != "stack" {
+			text := a.Value.String()
+			id += " " + text[:min(len(text), maxNameBytes)]
 		}
 		return true
 	})

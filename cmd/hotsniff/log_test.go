@@ -50,6 +50,16 @@ func TestRepeatedWarningsAreOneLineWithACount(t *testing.T) {
 	})
 }
 
+func TestWarningsAboutDifferentThingsAreAllHeard(t *testing.T) {
+	log, _, out := testLog("text")
+	for _, name := range []string{"eth0", "eth1", "eth0"} {
+		log.Warn("interface is gone", "interface", name, "after", 5)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 2 {
+		t.Errorf("got %d lines; want one for each interface:\n%s", n, out)
+	}
+}
+
 // TestAFloodOfLinesIsBounded: list changes, lines of the HTTP server with
 // another address each, and errors with another text each.
 func TestAFloodOfLinesIsBounded(t *testing.T) {

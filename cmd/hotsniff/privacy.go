@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,7 @@ import (
 type privacyFlags struct {
 	PrivacyKeys    string   `name:"privacy.keys" default:"plain" enum:"plain,pattern,hash,truncate" help:"How keys are shown in metrics, logs, reports, API and page: as they are, with numbers, identifiers and addresses as *, as a keyed hash, or by their first characters (${enum})."`
 	PrivacyKeyFile string   `name:"privacy.key-file" type:"path" placeholder:"FILE" help:"File with the secret of --privacy.keys=hash, at least 16 bytes. The same secret gives the same hashes on every node."`
-	PrivacyKeep    int      `name:"privacy.keep" default:"8" help:"Characters that --privacy.keys=truncate keeps."`
+	PrivacyKeep    int      `name:"privacy.keep" default:"8" min:"1" max:"128" help:"Characters that --privacy.keys=truncate keeps."`
 	PrivacyDeny    []string `name:"privacy.deny" placeholder:"GLOB" help:"Keys of which nothing is shown or published: they appear together as (hidden)."`
 	PrivacyClients string   `name:"privacy.clients" default:"plain" enum:"plain,network,none" help:"How client addresses are shown: as they are, only the network (/24, /48), or not at all (${enum})."`
 }
@@ -36,12 +37,12 @@ func (f *privacyFlags) masker(a *app) (pipeline.Masker, error) {
 	if cfg.Keys == privacy.Hash {
 		var err error
 		if cfg.Secret, err = f.secret(); err != nil {
-			return nil, err
+			return nil, cmp.Or(a.inFile("privacy.keys", err), err)
 		}
 	}
 	p, err := privacy.New(cfg)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--privacy.keys=%s: %w", f.PrivacyKeys, err)}
+		return nil, cmp.Or[error](a.inFile("privacy.keys", err), usageError{fmt.Errorf("--privacy.keys=%s: %w", f.PrivacyKeys, err)})
 	}
 	if p == nil {
 		return nil, nil

@@ -129,7 +129,7 @@ func TestPrivacyMistakesAreUsage(t *testing.T) {
 		{[]string{"--privacy.keys=hash"}, exitUsage, "hotsniff: --privacy.keys=hash needs --privacy.key-file\n"},
 		{[]string{"--privacy.keys=hash", "--privacy.key-file=" + short}, exitUsage, "hotsniff: --privacy.keys=hash: the key file needs at least 16 bytes, it has 1\n"},
 		{[]string{"--privacy.keys=hash", "--privacy.key-file=/nonexistent"}, exitFailure, "hotsniff: open /nonexistent: no such file or directory\n"},
-		{[]string{"--privacy.keys=truncate", "--privacy.keep=0"}, exitUsage, "hotsniff: --privacy.keys=truncate: at least 1 character must be kept\n"},
+		{[]string{"--privacy.keys=truncate", "--privacy.keep=0"}, exitUsage, "hotsniff: --privacy.keep: want 1 to 128, not 0\n"},
 	} {
 		code, out, errOut := hotsniff(t, "", append([]string{"read", file}, c.flags...)...)
 		if code != c.code || out != "" || !strings.HasPrefix(errOut, c.want) {

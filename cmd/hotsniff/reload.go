@@ -111,6 +111,9 @@ func (r *reloader) compare(next *app) (changed, restart []string) {
 	if !slices.EqualFunc(r.a.file.Rewrites(), next.file.Rewrites(), func(a, b config.Rewrite) bool { a.Line, b.Line = 0, 0; return a == b }) {
 		restart = append(restart, "privacy.rewrite")
 	}
+	if !slices.EqualFunc(r.a.file.Rewrites(), next.file.Rewrites(), func(a, b config.Rewrite) bool { return a.Match == b.Match && a.To == b.To }) {
+		restart = append(restart, "privacy.rewrite")
+	}
 	slices.Sort(changed)
 	slices.Sort(restart)
 	return changed, restart

@@ -34,6 +34,12 @@ var ManualFields = []Field{
 	{"copies", "As in a rule."},
 }
 
+// RewriteFields documents the fields of an entry under `privacy.rewrite:`.
+var RewriteFields = []Field{
+	{"match", "Regular expression (RE2) of what is not to be shown of a key."},
+	{"to", "What is shown instead; `$1` is the first group. Rewrites come before `privacy.keys`, in their order."},
+}
+
 const bannedFieldCount = 4
 
 func names(fields []Field) []string {

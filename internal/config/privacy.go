@@ -51,6 +51,9 @@ func (f *File) decodeRewrite(n *yaml.Node) (Rewrite, error) {
 	if n.Kind != yaml.MappingNode {
 		return r, f.errorAt(n, "privacy.rewrite: want match and to")
 	}
+	if err := f.unique(n); err != nil {
+		return r, err
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		field, val := n.Content[i], n.Content[i+1]
 		if val.Kind != yaml.ScalarNode {
@@ -66,7 +69,7 @@ func (f *File) decodeRewrite(n *yaml.Node) (Rewrite, error) {
 			r.To = val.Value
 		default:
 			msg := fmt.Sprintf("privacy.rewrite: unknown field %q", field.Value)
-			if near := nearest(field.Value, []string{"match", "to"}); near != "" {
+			if near := nearest(field.Value, names(RewriteFields)); near != "" {
 				msg += fmt.Sprintf(", did you mean %q?", near)
 			}
 			return r, f.errorAt(field, "%s", msg)
