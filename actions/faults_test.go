@@ -365,6 +365,8 @@ func TestFaultPublisherCutInTheMiddleOfAReply(t *testing.T) {
 	s := redistest.Start(t)
 	proxy := newCutter(t, s.Addr)
 	sc := newScene(t, s, Config{Connection: Connection{URL: "redis://" + proxy.addr}}, subscriber(t, s.Addr))
+	// The reply to come is that to PUBLISH, not the last one of retaining.
+	redistest.Eventually(t, patience, "the first list is retained", func() bool { return sc.p.Stats().Retained[ResultOK] > 0 })
 	proxy.cutAfter(2) // ":1" of ":1\r\n"
 	sc.meanwhile()
 	sc.fails(ResultUnreachable)
