@@ -197,7 +197,7 @@ func TestSharesAreThoseOfAllPackets(t *testing.T) {
 					}
 				}
 				t.Logf("accesses: %.3f of those sent; coverage %.3f", counted, coverageOf(t, load.turn, conns))
-				if outside > 1 || tests < 2*runs {
+				if outside > 1 || tests < runs {
 					t.Errorf("%d of %d shares outside their interval", outside, tests)
 				}
 			})
