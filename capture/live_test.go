@@ -390,15 +390,19 @@ func TestLiveFrames(t *testing.T) {
 			frames = append(frames, f.bytes())
 		}
 	}
+	option, filter := socketUse{true, true}, socketUse{true, false}
 	for _, tt := range []struct {
 		device    string
 		direction Direction
+		use       socketUse
 		want      int
 	}{
-		{"hsntest0", In, 6}, {"hsntest0", Both, 6}, {"hsntest0", Out, 0},
-		{"hsntest1", In, 0}, {"hsntest1", Both, 6}, {"hsntest1", Out, 6},
+		{"hsntest0", In, option, 6}, {"hsntest0", Both, option, 6}, {"hsntest0", Out, option, 0},
+		{"hsntest1", In, option, 0}, {"hsntest1", Both, option, 6}, {"hsntest1", Out, option, 6},
+		// Without PACKET_IGNORE_OUTGOING the filter tells the directions apart.
+		{"hsntest0", In, filter, 6}, {"hsntest1", In, filter, 0}, {"hsntest1", Out, filter, 6},
 	} {
-		src, err := OpenLive(LiveConfig{Interface: tt.device, Direction: tt.direction, Timeout: 20 * time.Millisecond})
+		src, err := openLive(LiveConfig{Interface: tt.device, Direction: tt.direction, Timeout: 20 * time.Millisecond}, tt.use)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,7 +426,7 @@ func TestLiveFrames(t *testing.T) {
 			}
 		}
 		if got != tt.want {
-			t.Errorf("%s, %v: %d requests, want %d", tt.device, tt.direction, got, tt.want)
+			t.Errorf("%s, %v, socket %+v: %d requests, want %d", tt.device, tt.direction, tt.use, got, tt.want)
 		}
 	}
 }
