@@ -7,16 +7,14 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // promtool runs it in this folder.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	bin, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed (scripts/setup.sh installs it)")
-	}
-	if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(testkit.Program(t, "promtool"), args...).CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }

@@ -22,10 +22,7 @@ import (
 // its URL.
 func startPrometheus(t *testing.T, p *daemonProcess) string {
 	t.Helper()
-	bin, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("prometheus is not installed (scripts/setup.sh installs it)")
-	}
+	bin := testkit.Program(t, "prometheus")
 	dir := t.TempDir()
 	rules, err := filepath.Abs("../../dashboards/rules.yml")
 	if err != nil {
