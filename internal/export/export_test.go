@@ -147,6 +147,15 @@ func TestHotKeysAnswersTheReport(t *testing.T) {
 		{"/api/v1/hotkeys?top=0", 400, "top"},
 		{"/api/v1/hotkeys?top=x", 400, "top"},
 		{"/api/v1/hotkeys?window=1h", 400, "window"},
+		{"/api/v1/hotkeys?top=-1", 400, "top"},
+		{"/api/v1/hotkeys?top=99999999999999999999", 400, "top"},
+		{"/api/v1/hotkeys?top=1000000000", 200, `"key": "b"`},
+		{"/api/v1/hotkeys?port=0", 400, "port"},
+		{"/api/v1/hotkeys?port=-1", 400, "port"},
+		{"/api/v1/hotkeys?window=60", 400, "window"},
+		{"/api/v1/hotkeys?window=%0a", 400, "window"},
+		{"/api/v1/hotkeys?top=%zz", 400, "query"},
+		{"/api/v1/hotkeys?top=1;port=1", 400, "query"},
 		{"/nothing", 404, ""},
 	} {
 		if code, body := serve(t, snapshot("a", "b"), c.path); code != c.code || !strings.Contains(body, c.want) {
