@@ -153,3 +153,32 @@ func TestDashboardAndRulesUseWhatIsExported(t *testing.T) {
 		}
 	}
 }
+
+// TestLinksLeadToSections of the runbook: of the dashboard and of both kinds of
+// alerts.
+func TestLinksLeadToSections(t *testing.T) {
+	book, err := os.ReadFile("../docs/RUNBOOK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(book), -1) {
+		anchors[strings.ToLower(m[1])] = true
+	}
+	link := regexp.MustCompile(`https://github\.com/hotsniff/hotsniff/blob/main/docs/RUNBOOK\.md#([\w-]+)`)
+	for _, file := range []string{"grafana.json", "rules.yml", "grafana-alerts.yml"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := link.FindAllStringSubmatch(string(data), -1)
+		if len(found) < 12 {
+			t.Errorf("%s: got %d links", file, len(found))
+		}
+		for _, m := range found {
+			if !anchors[m[1]] {
+				t.Errorf("%s: the runbook has no section #%s", file, m[1])
+			}
+		}
+	}
+}

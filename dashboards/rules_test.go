@@ -7,16 +7,14 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // promtool runs it in this folder.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	bin, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed (scripts/setup.sh installs it)")
-	}
-	if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(testkit.Program(t, "promtool"), args...).CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
@@ -25,12 +23,15 @@ func TestRulesAreValid(t *testing.T) {
 	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", "rules.yml")
 }
 func TestRulesFireWhenTheyShould(t *testing.T) { promtool(t, "test", "rules", "rules_test.yml") }
+func TestRulesKeepToTheirLimits(t *testing.T) {
+	promtool(t, "test", "rules", "rules_limits_test.yml")
+}
 func TestSampleConfigurationIsValid(t *testing.T) {
 	promtool(t, "check", "config", "prometheus-example.yml")
 }
 
-// TestEveryAlertIsTestedAndExplained: both ways in rules_test.yml, and with a
-// section of its own in the runbook.
+// TestEveryAlertIsTestedAndExplained: both ways in rules_test.yml, at its limit
+// in rules_limits_test.yml, and with a section of its own in the runbook.
 func TestEveryAlertIsTestedAndExplained(t *testing.T) {
 	var rules struct {
 		Groups []struct {
@@ -71,6 +72,10 @@ func TestEveryAlertIsTestedAndExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	limits, err := os.ReadFile("rules_limits_test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := 0
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
@@ -80,6 +85,11 @@ func TestEveryAlertIsTestedAndExplained(t *testing.T) {
 			n++
 			if !fires[r.Alert] || !quiet[r.Alert] {
 				t.Errorf("%s: tested firing %v, not firing %v", r.Alert, fires[r.Alert], quiet[r.Alert])
+			}
+			for _, side := range []string{"'" + r.Alert + ": beyond the limit'", "'" + r.Alert + ": not beyond it'"} {
+				if !strings.Contains(string(limits), side) {
+					t.Errorf("rules_limits_test.yml has no %s", side)
+				}
 			}
 			if !strings.Contains(string(book), "\n## "+r.Alert+"\n") || !strings.HasSuffix(r.Annotations["runbook_url"], "#"+strings.ToLower(r.Alert)) {
 				t.Errorf("%s has no section in the runbook, or no link to it", r.Alert)

@@ -146,6 +146,7 @@ func serveWeb(ctx context.Context, all []net.Listener, handler http.Handler, con
 	g, ctx := errgroup.WithContext(ctx)
 	systemd := false // the listeners are open already
 	flags := &web.FlagConfig{WebConfigFile: &config, WebSystemdSocket: &systemd}
+	slots := make(chan struct{}, maxConnections)
 	for _, l := range all {
 		server := &http.Server{
 			Handler:           handler,
@@ -167,7 +168,7 @@ func serveWeb(ctx context.Context, all []net.Listener, handler http.Handler, con
 			return nil
 		})
 		g.Go(func() error {
-			if err := web.Serve(l, server, flags, slog.New(warnings{log.Handler()})); !errors.Is(err, http.ErrServerClosed) {
+			if err := web.Serve(&limitedListener{l, slots}, server, flags, slog.New(warnings{log.Handler()})); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil

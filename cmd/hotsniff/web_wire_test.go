@@ -221,6 +221,54 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 	}
 }
 
+// TestIdleClientsCannotTakeAllMemory: beyond the limit the server hangs up, who
+// is connected is served on, and there is room again once others have left.
+func TestIdleClientsCannotTakeAllMemory(t *testing.T) {
+	addr := serveTest(t, surface(nil), "")
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	get := func(c *http.Client) error {
+		resp, err := c.Get("http://" + addr + "/-/healthy")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		_, err = io.Copy(io.Discard, resp.Body)
+		return err
+	}
+	if err := get(client); err != nil {
+		t.Fatal(err)
+	}
+	var idle []net.Conn
+	leave := func() {
+		for _, c := range idle {
+			c.Close()
+		}
+	}
+	defer leave()
+	for range maxConnections {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, c)
+	}
+	// Connections are let in in the order of arrival: the last found no slot.
+	last := idle[len(idle)-1]
+	io.WriteString(last, "GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\n") // may be too late
+	if resp, err := http.ReadResponse(bufio.NewReader(last), nil); err == nil {
+		t.Errorf("one more than %d was let in: got %s", maxConnections, resp.Status)
+	}
+	if err := get(client); err != nil {
+		t.Errorf("who was connected is not served on: %v", err)
+	}
+	leave()
+	eventually(t, "there is room again", func() bool {
+		fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		return get(fresh) == nil
+	})
+}
+
 // TestSystemdHandsOverTheSockets: the way systemd does it (sd_listen_fds(3)),
 // one TCP and one unix socket, and no other is opened.
 func TestSystemdHandsOverTheSockets(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hotsniff/hotsniff/capture"
 	"github.com/hotsniff/hotsniff/internal/pipeline"
+	"github.com/hotsniff/hotsniff/internal/testkit"
 	"github.com/hotsniff/hotsniff/topk"
 )
 
@@ -70,10 +71,7 @@ func TestEveryMetricIsDocumentedAndExported(t *testing.T) {
 }
 
 func TestPromtoolAcceptsTheMetrics(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed (scripts/setup.sh installs it)")
-	}
+	promtool := testkit.Program(t, "promtool")
 	_, body := serve(t, full(), "/metrics")
 	cmd := exec.Command(promtool, "check", "metrics")
 	cmd.Stdin = strings.NewReader(body)

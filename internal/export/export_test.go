@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -65,7 +66,7 @@ func TestHostileKeysAreLabels(t *testing.T) {
 func TestKeyLabelStaysWithinItsBoundAndApart(t *testing.T) {
 	f := func(a, b string) {
 		t.Helper()
-		x, y := keyLabel([]byte(a)), keyLabel([]byte(b))
+		x, y := keyLabel([]byte(a), int64(len(a))), keyLabel([]byte(b), int64(len(b)))
 		if len(x) > maxLabelBytes || len(y) > maxLabelBytes || !utf8.ValidString(x) || x == y {
 			t.Errorf("got %q, %q; want two valid labels of at most %d bytes", x, y, maxLabelBytes)
 		}
@@ -73,6 +74,28 @@ func TestKeyLabelStaysWithinItsBoundAndApart(t *testing.T) {
 	f(strings.Repeat("a", 500), strings.Repeat("a", 501))
 	f(strings.Repeat("ä", 500), strings.Repeat("ä", 499)+"b")
 	f(strings.Repeat("\xff", 200), strings.Repeat("\xff", 201))
+}
+
+// TestKeysOfHalfAGigabyteStayApart: of such a key a prefix and the length are
+// known, and the length is all that tells some from each other.
+func TestKeysOfHalfAGigabyteStayApart(t *testing.T) {
+	s := snapshot(strings.Repeat("x", topk.MaxKeyBytes), strings.Repeat("x", topk.MaxKeyBytes), strings.Repeat("x", topk.MaxKeyBytes))
+	for i, n := range []int64{512 << 20, 512<<20 - 1, topk.MaxKeyBytes} {
+		s.Ports[0].Slow.Keys[i].KeyLen, s.Ports[0].Slow.Keys[i].Truncated = n, n > topk.MaxKeyBytes
+	}
+	_, body := serve(t, s, "/metrics")
+	labels := map[string]bool{}
+	for _, m := range regexp.MustCompile(`hotsniff_key_share_ratio\{key="(x+…#[0-9a-f]{8})",port="6379"\} 0.01\n`).FindAllStringSubmatch(body, -1) {
+		labels[m[1]] = len(m[1]) <= maxLabelBytes
+	}
+	if len(labels) != 3 {
+		t.Errorf("got the rows %v; want three", labels)
+	}
+	for label, short := range labels {
+		if !short {
+			t.Errorf("%q is longer than %d bytes", label, maxLabelBytes)
+		}
+	}
 }
 
 func TestRowsWithOneLabelAreMerged(t *testing.T) {
@@ -124,6 +147,15 @@ func TestHotKeysAnswersTheReport(t *testing.T) {
 		{"/api/v1/hotkeys?top=0", 400, "top"},
 		{"/api/v1/hotkeys?top=x", 400, "top"},
 		{"/api/v1/hotkeys?window=1h", 400, "window"},
+		{"/api/v1/hotkeys?top=-1", 400, "top"},
+		{"/api/v1/hotkeys?top=99999999999999999999", 400, "top"},
+		{"/api/v1/hotkeys?top=1000000000", 200, `"key": "b"`},
+		{"/api/v1/hotkeys?port=0", 400, "port"},
+		{"/api/v1/hotkeys?port=-1", 400, "port"},
+		{"/api/v1/hotkeys?window=60", 400, "window"},
+		{"/api/v1/hotkeys?window=%0a", 400, "window"},
+		{"/api/v1/hotkeys?top=%zz", 400, "query"},
+		{"/api/v1/hotkeys?top=1;port=1", 400, "query"},
 		{"/nothing", 404, ""},
 	} {
 		if code, body := serve(t, snapshot("a", "b"), c.path); code != c.code || !strings.Contains(body, c.want) {

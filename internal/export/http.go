@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -105,8 +106,14 @@ type hotkeys struct {
 
 // ServeHTTP implements http.Handler.
 func (h *hotkeys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		// Half of it would be an answer to another question.
+		http.Error(w, "the query cannot be read: "+err.Error(), http.StatusBadRequest)
+		return
+	}
 	top := h.top
-	if text := r.URL.Query().Get("top"); text != "" {
+	if text := query.Get("top"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			http.Error(w, "top: want a number above 0", http.StatusBadRequest)
@@ -118,7 +125,7 @@ func (h *hotkeys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s == nil {
 		s = &pipeline.Snapshot{} // nothing was captured yet: an empty report
 	}
-	if text := r.URL.Query().Get("port"); text != "" {
+	if text := query.Get("port"); text != "" {
 		port, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || port == 0 {
 			http.Error(w, "port: want 1 to 65535", http.StatusBadRequest)
@@ -127,7 +134,7 @@ func (h *hotkeys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s = onePort(s, uint16(port))
 	}
 	var rep *report.Report
-	switch r.URL.Query().Get("window") {
+	switch query.Get("window") {
 	case "", "60s":
 		rep = s.Report(h.node, top)
 	case "5s":

@@ -44,7 +44,7 @@ func (b *families) addRows(rows []row, port string, t *topk.Snapshot) []row {
 
 // newRow takes from a key what is exported; its window is so many seconds long.
 func newRow(k *topk.KeyStat, port string, seconds float64) row {
-	r := row{label: keyLabel(k.Key), port: port, share: k.Share, low: k.ShareLow, reads: k.Rate,
+	r := row{label: keyLabel(k.Key, k.KeyLen), port: port, share: k.Share, low: k.ShareLow, reads: k.Rate,
 		request: float64(k.RequestBytes) / seconds, reply: float64(k.ReplyBytes) / seconds, clients: float64(k.Clients)}
 	if all := k.Reads + k.Writes; all > 0 {
 		r.writes = k.Rate * float64(k.Writes) / float64(all)

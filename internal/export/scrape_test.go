@@ -3,8 +3,10 @@ package export
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -151,6 +153,9 @@ func TestScrapeSpeaksEveryFormat(t *testing.T) {
 	for _, accept := range []string{
 		"", "text/plain;version=0.0.4", "application/openmetrics-text;version=1.0.0",
 		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;q=0.1",
+		// Prometheus 2 and 3
+		"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		"application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
 	} {
 		w := scrape(t, h, "/metrics", "Accept", accept)
 		if w.Code != 200 || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
@@ -182,6 +187,31 @@ func TestScrapeSpeaksEveryFormat(t *testing.T) {
 				t.Errorf("%q: no %s", accept, want)
 			}
 		}
+	}
+}
+
+// broken is a collector that fails.
+type broken struct{ *prometheus.Desc }
+
+func (b broken) Describe(ch chan<- *prometheus.Desc) { ch <- b.Desc }
+func (b broken) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.NewInvalidMetric(b.Desc, errors.New("out of order"))
+}
+
+// TestWhatCannotBeGatheredDoesNotTakeTheRestAlong, and is told in the log.
+func TestWhatCannotBeGatheredDoesNotTakeTheRestAlong(t *testing.T) {
+	var log bytes.Buffer
+	o := options(full())
+	o.Extra = []prometheus.Collector{broken{prometheus.NewDesc("broken", "", nil, nil)}}
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w := scrape(t, NewHandler(o), "/metrics")
+	for _, want := range []string{`hotsniff_requests_total{port="6379"} 1000`, "hotsniff_build_info{", "\nhotsniff_config_last_reload_successful 1\n", "\ngo_goroutines "} {
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("got %d without %q", w.Code, want)
+		}
+	}
+	if !strings.Contains(log.String(), "out of order") {
+		t.Errorf("the log says nothing of it: %s", log.String())
 	}
 }
 
