@@ -10,7 +10,6 @@ import (
 
 	"github.com/maypok86/otter/v2"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/singleflight"
 )
 
 // HookConfig configures a Hook. Zero fields mean the defaults of CacheConfig.
@@ -47,16 +46,20 @@ type HookConfig struct {
 // that a key expired, keys that a script touches without naming them, and, on a
 // ClusterClient, commands inside Watch transactions; call Watcher.Drop for those.
 //
-// Inside WATCH and MULTI, after SELECT and in pipelines nothing is served from
-// memory. Use one Hook for each client: it does not tell databases apart.
+// Inside WATCH and MULTI, after SELECT or AUTH and in pipelines nothing is served
+// from memory. A pipeline that leaves its connection in such a state (SELECT in
+// it, or WATCH without an end) ends serving for good, because nobody can tell
+// which connection that was. Use one Hook for each client: it does not tell
+// databases apart.
 type Hook struct {
 	w     *Watcher
 	cfg   HookConfig
 	start time.Time
 
 	items  *otter.Cache[string, *reply]
-	flight singleflight.Group
+	flight flight
 	notes  *notes
+	stray  atomic.Bool // some connection is in a state that nobody can tell from outside
 	track  *Tracking
 	remove func()
 
@@ -155,14 +158,14 @@ func (h *Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		name := cmd.Name()
 		switch commandKinds[name] {
 		case kindRead:
-			if key, ok := argText(cmd.Args(), 1); ok && !pinned.Load() && (name != "exists" || len(cmd.Args()) == 2) {
+			if key, ok := argText(cmd.Args(), 1); ok && !h.stray.Load() && !pinned.Load() && (name != "exists" || len(cmd.Args()) == 2) {
 				if hot, ok := h.w.Lookup(key); ok && hot.Cacheable() {
 					return h.read(ctx, cmd, hot, next)
 				}
 			}
 			return next(ctx, cmd)
 		case kindMultiRead:
-			if c, ok := cmd.(*redis.SliceCmd); ok && !pinned.Load() {
+			if c, ok := cmd.(*redis.SliceCmd); ok && !h.stray.Load() && !pinned.Load() {
 				return h.mget(ctx, c, next)
 			}
 			return next(ctx, cmd)
@@ -170,7 +173,11 @@ func (h *Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return next(ctx, cmd)
 		case kindState:
 			pinned.Store(true)
-			return next(ctx, cmd)
+			err := next(ctx, cmd)
+			if name == "exec" { // what was queued one by one happened only now
+				h.tell(h.dropAll())
+			}
+			return err
 		}
 		h.drop(cmd)
 		err := next(ctx, cmd)
@@ -191,10 +198,46 @@ func (h *Hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			return keys
 		}
 		dropAll()
+		if strays(cmds) {
+			h.stray.Store(true)
+		}
 		err := next(ctx, cmds)
 		h.tell(dropAll())
+		if loneExec(cmds) {
+			h.tell(h.dropAll())
+		}
 		return err
 	}
+}
+
+// strays reports whether a pipeline leaves its connection in another database,
+// as another user, or inside WATCH or MULTI.
+func strays(cmds []redis.Cmder) bool {
+	inside := false
+	for _, cmd := range cmds {
+		switch cmd.Name() {
+		case "select", "auth", "hello", "reset":
+			return true
+		case "watch", "multi":
+			inside = true
+		case "exec", "discard", "unwatch":
+			inside = false
+		}
+	}
+	return inside
+}
+
+// loneExec reports whether a pipeline carries out what was queued before it.
+func loneExec(cmds []redis.Cmder) bool {
+	for _, cmd := range cmds {
+		switch cmd.Name() {
+		case "multi":
+			return false
+		case "exec":
+			return true
+		}
+	}
+	return false
 }
 
 // everything stands among dropped keys for all of them.
@@ -203,10 +246,8 @@ const everything = "\x00all"
 // drop invalidates the copies of all hot keys among the arguments.
 func (h *Hook) drop(cmd redis.Cmder) (keys []string) {
 	switch cmd.Name() {
-	case "flushall", "flushdb", "swapdb":
-		h.w.DropAll()
-		h.drops.Add(1)
-		return []string{everything}
+	case "flushall", "flushdb", "swapdb", "replicaof", "slaveof":
+		return h.dropAll()
 	}
 	args := cmd.Args()
 	for i := 1; i < len(args); i++ {
@@ -221,6 +262,12 @@ func (h *Hook) drop(cmd redis.Cmder) (keys []string) {
 		}
 	}
 	return keys
+}
+
+func (h *Hook) dropAll() (keys []string) {
+	h.w.DropAll()
+	h.drops.Add(1)
+	return []string{everything}
 }
 
 func (h *Hook) tell(keys []string) {
@@ -242,18 +289,20 @@ func (h *Hook) read(ctx context.Context, cmd redis.Cmder, hot *Hot, next redis.P
 		return r.err()
 	}
 	h.misses.Add(1)
-	led := false
-	var err error
-	v, _, _ := h.flight.Do(sig+strconv.FormatUint(gen, 36), func() (any, error) {
-		led = true
-		err = next(ctx, cmd)
-		return h.keep(sig, cmd, err, hot, gen), nil
-	})
+	c, led := h.flight.join(sig + strconv.FormatUint(gen, 36))
 	if led {
+		defer h.flight.leave(c)
+		err := next(ctx, cmd)
+		c.r = h.keep(sig, cmd, err, hot, gen)
 		return err
 	}
-	if r := v.(*reply); r != nil && restore(cmd, r) {
-		return r.err()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.r != nil && restore(cmd, c.r) {
+		return c.r.err()
 	}
 	return next(ctx, cmd) // the one we waited for failed, perhaps because its caller left
 }

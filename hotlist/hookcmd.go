@@ -1,10 +1,14 @@
 package hotlist
 
 import (
+	"encoding"
 	"maps"
+	"net"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -39,27 +43,75 @@ func makeKinds() map[string]kind {
 		zrangebyscore zrevrangebyscore zrangebylex zrevrangebylex
 		xlen xrange xrevrange geopos geohash geodist`)
 	set(kindMultiRead, `mget`)
-	set(kindNeutral, `ping echo time info dbsize lastsave hello auth client command config cluster readonly readwrite
+	set(kindNeutral, `ping echo time info dbsize lastsave client command config cluster readonly readwrite
 		publish spublish pubsub slowlog latency memory object debug dump scan sscan hscan zscan keys randomkey
 		ttl pttl expiretime pexpiretime httl hpttl hexpiretime hpexpiretime
 		hrandfield srandmember zrandmember lcs sort_ro bitfield_ro eval_ro evalsha_ro fcall_ro
 		sinter sintercard sunion sdiff zinter zintercard zunion zdiff
 		georadius_ro georadiusbymember_ro geosearch xread xpending xinfo wait waitaof
 		script function acl role asking`)
-	set(kindState, `watch unwatch multi exec discard select reset`)
+	set(kindState, `watch unwatch multi exec discard select reset hello auth`)
 	return m
 }
 
-// argText returns an argument as text, when it is one.
+// argText returns an argument as the text that go-redis sends for it, so that
+// a key is known in whatever type the caller writes it. False where there is no
+// such argument or go-redis would refuse it.
 func argText(args []any, i int) (string, bool) {
 	if i >= len(args) {
 		return "", false
 	}
 	switch a := args[i].(type) {
+	case nil:
+		return "", true
 	case string:
 		return a, true
 	case []byte:
 		return string(a), true
+	case net.IP:
+		return string(a), true
+	case bool:
+		return boolText(a), true
+	case time.Duration:
+		return strconv.FormatInt(a.Nanoseconds(), 10), true
+	case time.Time:
+		return a.Format(time.RFC3339Nano), true
+	case *time.Time: // before its MarshalBinary, as go-redis does
+		if a == nil {
+			a = new(time.Time)
+		}
+		return a.Format(time.RFC3339Nano), true
+	case encoding.BinaryMarshaler:
+		if v := reflect.ValueOf(a); v.Kind() == reflect.Pointer && v.IsNil() {
+			return "", false
+		}
+		b, err := a.MarshalBinary()
+		return string(b), err == nil
+	}
+	return numberText(args[i])
+}
+
+func boolText(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// numberText is argText for numbers, and for pointers, which stand for what
+// they point to.
+func numberText(a any) (string, bool) {
+	switch v := reflect.ValueOf(a); {
+	case v.Kind() == reflect.Pointer && !v.IsNil():
+		return argText([]any{v.Elem().Interface()}, 0)
+	case v.Kind() == reflect.Pointer:
+		return argText([]any{reflect.Zero(v.Type().Elem()).Interface()}, 0)
+	case v.CanInt():
+		return strconv.FormatInt(v.Int(), 10), true
+	case v.CanUint():
+		return strconv.FormatUint(v.Uint(), 10), true
+	case v.CanFloat():
+		return strconv.FormatFloat(v.Float(), 'f', -1, 64), true
 	}
 	return "", false
 }
@@ -138,7 +190,7 @@ func mgetSignature(key string) string { return "mget " + key }
 func snapshot(cmd redis.Cmder) (v any, size int, ok bool) {
 	switch c := cmd.(type) {
 	case *redis.StringCmd:
-		return c.Val(), len(c.Val()), true
+		return strings.Clone(c.Val()), len(c.Val()), true // Bytes lets the caller write into the answer
 	case *redis.StatusCmd:
 		return c.Val(), len(c.Val()), true
 	case *redis.IntCmd:
@@ -181,7 +233,7 @@ func snapshot(cmd redis.Cmder) (v any, size int, ok bool) {
 func restore(cmd redis.Cmder, r *reply) bool {
 	switch c := cmd.(type) {
 	case *redis.StringCmd:
-		return put(r, c.SetVal)
+		return put(r, func(v string) { c.SetVal(strings.Clone(v)) }) // as in snapshot
 	case *redis.StatusCmd:
 		return put(r, c.SetVal)
 	case *redis.IntCmd:

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -54,7 +53,7 @@ type Replicate struct {
 	client redis.UniversalClient
 	cfg    ReplicateConfig
 	remove func()
-	flight singleflight.Group
+	flight flight
 
 	mu     sync.RWMutex
 	sets   map[string]*copySet
@@ -178,14 +177,22 @@ func (r *Replicate) Get(ctx context.Context, key string) (string, error) {
 		r.main.Add(1)
 		return r.client.Get(ctx, key).Result()
 	}
-	led := false
-	got, err, _ := r.flight.Do(name, func() (any, error) {
-		led = true
-		return r.refill(ctx, key, name, set.ttl)
-	})
-	if err == nil || led || errors.Is(err, redis.Nil) {
-		s, _ := got.(string)
-		return s, err
+	c, led := r.flight.join(name)
+	if led {
+		defer r.flight.leave(c)
+		v, err := r.refill(ctx, key, name, set.ttl)
+		if err == nil || errors.Is(err, redis.Nil) {
+			c.r = &reply{value: v, null: err != nil}
+		}
+		return v, err
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if c.r != nil {
+		return c.r.value.(string), c.r.err()
 	}
 	r.main.Add(1)
 	return r.client.Get(ctx, key).Result() // the one we waited for failed, perhaps because its caller left
