@@ -31,6 +31,10 @@ const (
 	// up, so that noise does not take it back at once.
 	floorRoom = 1.5
 
+	// fewPackets a second are not what costs: looking at fewer of them would
+	// not help, however small the budget is.
+	fewPackets = 100
+
 	// settleTicks after a change are not judged: packets that were kept under
 	// the old N are still in the ring.
 	settleTicks = 2
@@ -189,7 +193,7 @@ func (b *budget) up(few, all *load) int {
 		}
 		cost = all.cpu / all.seconds
 	}
-	if b.useless > 0 && few.dropped == 0 {
+	if few.dropped == 0 && (b.useless > 0 || few.packets < fewPackets*few.seconds) {
 		return b.every
 	}
 	scales := (few.cpu - few.fixed) / few.seconds

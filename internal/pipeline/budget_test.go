@@ -114,6 +114,25 @@ func TestBudgetComesBackFromTheCoarsest(t *testing.T) {
 	}
 }
 
+// TestBudgetComesBackThoughIdlingCosts: a thread that now and then takes more
+// than a tiny budget without packets cannot take less by looking at fewer.
+func TestBudgetComesBackThoughIdlingCosts(t *testing.T) {
+	for _, wakeups := range []float64{0.003, 0.005, 0.02} {
+		p := newPlant(BudgetConfig{Ratio: 0.004})
+		p.fixed = 0.001
+		p.packets, p.accesses = 15_000, 4
+		p.run(8, nil)
+		if p.b.every < 2 {
+			t.Fatalf("N = %d for %.4f of a core and a budget of 0.004", p.b.every, p.cpu)
+		}
+		p.packets = 0
+		p.run(15, func() { p.wakeups = 2 * wakeups * p.rng.Float64() })
+		if p.b.every != 1 {
+			t.Errorf("N = %d 15 s after the load, idling at up to %.4f", p.b.every, 2*wakeups)
+		}
+	}
+}
+
 // TestBudgetHoldsStill: no load makes N swing, for an hour each.
 func TestBudgetHoldsStill(t *testing.T) {
 	for _, noise := range []float64{0, 0.1, 0.4} {
