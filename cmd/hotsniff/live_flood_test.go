@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -182,4 +183,66 @@ func memoryOf(t *testing.T, p *daemonProcess) (rss, peak int) {
 		t.Fatalf("no memory in %s", status)
 	}
 	return rss, peak
+}
+
+// TestRunComesUnderItsBudget is the step response of a real daemon with the
+// default budget: as many packets as this machine can send, and then none.
+// How long the steps took is logged; what is promised in seconds is asserted
+// in virtual time by TestBudgetStep.
+func TestRunComesUnderItsBudget(t *testing.T) {
+	if testing.Short() || !testkit.CanCapture() {
+		t.Skip("live test skipped: -short, or no CAP_NET_RAW (run as root)")
+	}
+	const budget, length = 0.1, 12 * time.Second
+	w, device := newFloodWire(t)
+	p := startDaemon(t, 6379, "--interface", device)
+	// The pipelines make a packet dear: 16 requests each, for 1,000 keys.
+	request := func(i int) string {
+		var b strings.Builder
+		for j := range 16 {
+			fmt.Fprintf(&b, "*2\r\n$3\r\nGET\r\n$7\r\nkey:%03d\r\n", (i*7+j*131)%1000)
+		}
+		return b.String()
+	}
+	var payloads [64]string
+	for i := range payloads {
+		payloads[i] = request(i)
+	}
+	var under, highest time.Duration
+	begin, coarsest, dearest := time.Now(), 1, 0.0
+	look := func() {
+		st := p.status(t)
+		coarsest, dearest = max(coarsest, st.Sampling.KernelEvery), max(dearest, st.CPURatio)
+		switch at := time.Since(begin); {
+		case st.CPURatio > budget:
+			highest, under = at, 0
+		case under == 0:
+			under = at
+		}
+	}
+	next := begin
+	for i := 0; time.Since(begin) < length; i++ {
+		turn, client := uint32(i/50), uint32(i%50)
+		text := payloads[i%len(payloads)]
+		w.send(floodClient(client, 5000), 1+turn*uint32(len(text)), 1+turn*80, testkit.ACK|0x08, text)
+		if i%1000 == 0 && time.Now().After(next) {
+			look()
+			next = time.Now().Add(100 * time.Millisecond)
+		}
+	}
+	st := p.status(t)
+	t.Logf("%.0f packets/s; cost %.3f of a core at most, under the budget from %v on (above it last at %v), 1 in %d at most; in the end 1 in %d for %.3f",
+		float64(w.sent)/length.Seconds(), dearest, under, highest, coarsest, st.Sampling.KernelEvery, st.CPURatio)
+	if coarsest == 1 {
+		t.Errorf("every packet was looked at for %.3f of a core; the budget is %v", dearest, budget)
+	}
+	if st.CPURatio > budget {
+		t.Errorf("%.3f of a core after %v; the budget is %v", st.CPURatio, length, budget)
+	}
+	end := time.Now()
+	eventually(t, "every packet is looked at again", func() bool { return p.status(t).Sampling.KernelEvery == 1 })
+	t.Logf("N = 1 again after %v", time.Since(end))
+	if _, err := p.stop(t, unix.SIGTERM); err != nil {
+		t.Errorf("stopped with %v\n%s", err, p.logText())
+	}
 }
