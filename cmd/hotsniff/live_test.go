@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -322,5 +323,33 @@ func TestRunWithoutPermissionSaysHow(t *testing.T) {
 	}
 	if s := string(out); !strings.HasPrefix(s, "hotsniff: ") || !strings.Contains(s, "hint: capturing needs CAP_NET_RAW") {
 		t.Errorf("got %q; want the reason and the fix", s)
+	}
+}
+
+// TestRunCountsTheLastPackets: the signal comes with the last answer, when the
+// kernel still holds the requests, and none of them is lost.
+func TestRunCountsTheLastPackets(t *testing.T) {
+	redis := live(t)
+	p := startDaemon(t, redis.Port, "--interface", "lo")
+	conn, err := net.Dial("tcp", redis.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const requests = 3000
+	answers := bufio.NewReader(conn)
+	for range requests {
+		if _, err := conn.Write(testkit.AppendCommand(nil, "GET", "key")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := answers.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.stop(t, syscall.SIGTERM); err != nil {
+		t.Errorf("stopped with %v", err)
+	}
+	if log, want := p.logText(), fmt.Sprintf("msg=stopped requests=%d packets=", requests); !strings.Contains(log, want) {
+		t.Errorf("want %q in\n%s", want, log)
 	}
 }

@@ -109,8 +109,26 @@ func (c *runCmd) Run(a *app) error {
 		"listen", addresses(listeners), "version", versionText())
 	c.webFlags.warnIfOpen(listeners, log)
 	err = d.serve(a.ctx)
-	log.Info("stopped")
+	logStopped(log, d.engine.Latest())
 	return err
+}
+
+// logStopped says what was counted up to the end: the last snapshot has the
+// packets that were still in the ring, and nobody can ask for it any more.
+func logStopped(log *slog.Logger, s *pipeline.Snapshot) {
+	if s == nil {
+		log.Info("stopped")
+		return
+	}
+	var requests, packets, dropped uint64
+	for i := range s.Ports {
+		requests += s.Ports[i].Requests
+	}
+	for i := range s.Capture.Interfaces {
+		packets += s.Capture.Interfaces[i].Packets
+		dropped += s.Capture.Interfaces[i].Dropped
+	}
+	log.Info("stopped", "requests", requests, "packets", packets, "dropped", dropped)
 }
 
 // daemon is what runs side by side. Each goroutine is started in serve, has
