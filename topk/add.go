@@ -118,16 +118,16 @@ func (d *Detector) AddReply(h Handle, bytes int64, estimated bool) {
 	}
 }
 
-// detail returns the detail with the given number (1..maxDetails).
+// detail returns the detail with the given number (1..MaxDetails).
 func (d *Detector) detail(n uint8) *detail {
 	return d.details[n-1]
 }
 
 // takeDetail gives entry e a free detail, making a chunk of them if there are
-// fewer than maxDetails.
+// fewer than MaxDetails.
 func (d *Detector) takeDetail(e int) bool {
 	if len(d.idle) == 0 {
-		if len(d.details) == maxDetails {
+		if len(d.details) >= d.cfg.MaxDetails {
 			return false
 		}
 		chunk := new([detailChunk]detail)

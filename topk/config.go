@@ -14,6 +14,7 @@ const (
 	DefaultMinStay    = 60 * time.Second // a listed key stays hot at least so long
 	DefaultCooldown   = 60 * time.Second // and is cooling so long before it is gone
 	DefaultMaxHot     = 100              // truly hot keys of one server are rarely more
+	DefaultMaxDetails = 200              // top lists and metrics show at most so many keys
 	DefaultTop        = 20               // keys in a Snapshot beside the listed ones
 )
 
@@ -47,6 +48,9 @@ type Config struct {
 	// names chosen by an attacker cannot be aimed at one set of the table. Set it
 	// for tests and wherever a replay must give the same bytes.
 	Seed uint64
+	// MaxDetails is how many keys a Detector follows with clients, commands and
+	// bytes, 4 KB each; 0: 200. It is rounded down to a multiple of 25.
+	MaxDetails int
 	// MaxKeys is how many distinct keys a Counter counts exactly; 0: 1,000,000.
 	MaxKeys int
 }
@@ -65,6 +69,7 @@ func (c Config) withDefaults() Config {
 	c.Cooldown = clampOr(c.Cooldown, DefaultCooldown, time.Second, maxCooldown)
 	c.MaxHot = clampOr(c.MaxHot, DefaultMaxHot, 1, MaxMaxHot)
 	c.Top = clampOr(c.Top, DefaultTop, 1, entries)
+	c.MaxDetails = clampOr(c.MaxDetails, DefaultMaxDetails, 2*detailChunk, DefaultMaxDetails) / detailChunk * detailChunk
 	c.MaxKeys = clampOr(c.MaxKeys, DefaultMaxKeys, 16, DefaultMaxKeys)
 	return c
 }

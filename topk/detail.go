@@ -3,10 +3,9 @@ package topk
 // Per-key details are kept for the keys that matter: those that lead the window
 // and those that approach the threshold.
 const (
-	maxDetails   = 200 // top lists and metrics show at most so many keys
-	detailChunk  = 25  // details are made in chunks, so a port with few keys has few
-	detailSlots  = 13  // twelfths of the slow window, and the one that is filling
-	maxCommands  = 16  // commands told apart per key; redis has about 20 for a data type
+	detailChunk  = 25 // details are made in chunks, so a port with few keys has few
+	detailSlots  = 13 // twelfths of the slow window, and the one that is filling
+	maxCommands  = 16 // commands told apart per key; redis has about 20 for a data type
 	clientBits   = 8192
 	topClients   = 8
 	heatUnit     = 64 // bytes a unit of heat stands for

@@ -309,3 +309,26 @@ func TestHistoryHasTheCountOfEverySecond(t *testing.T) {
 		t.Errorf("history %v; want %v", got, want[10:])
 	}
 }
+
+// TestFewerDetailsGoToTheKeysThatLead: a port that shares the memory with many
+// follows fewer keys, and those are the ones at the top.
+func TestFewerDetailsGoToTheKeysThatLead(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 52))
+	d := New(Config{Seed: 1, MaxDetails: 60})
+	for i := range int64(200_000) {
+		key := fmt.Sprintf("rare%d", rng.IntN(2000))
+		if i%4 == 0 {
+			key = fmt.Sprintf("often%d", rng.IntN(20))
+		}
+		d.Add(&Access{T: t0 + i*100_000, Key: []byte(key), Read: true, Bytes: 30})
+		if n := len(d.details); n > 50 {
+			t.Fatalf("%d keys are followed; want at most 50", n)
+		}
+	}
+	d.Advance(t0 + 21e9)
+	for _, k := range d.Snapshot().Keys[:20] {
+		if !k.Detailed || k.Key[0] != 'o' {
+			t.Errorf("%s leads, followed: %v", k.Key, k.Detailed)
+		}
+	}
+}

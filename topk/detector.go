@@ -107,8 +107,8 @@ func (d *Detector) open() {
 	d.t = new(table)
 	d.t.keys.init()
 	d.distinct.init()
-	d.details = make([]*detail, 0, maxDetails)
-	d.idle = make([]uint8, 0, maxDetails)
+	d.details = make([]*detail, 0, DefaultMaxDetails)
+	d.idle = make([]uint8, 0, DefaultMaxDetails)
 }
 
 // SetSampleEvery says that the caller now hands in one access in n: kernel

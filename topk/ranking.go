@@ -1,12 +1,12 @@
 package topk
 
-// Places by which details are given and kept; the gap keeps keys of about equal
-// size from passing details to and fro.
+// Places by which DefaultMaxDetails are given and kept, fewer in proportion; the gap
+// keeps keys of about equal size from passing details to and fro.
 const (
 	accessEnter = 140
 	accessKeep  = 160
 	heatEnter   = 30
-	heatKeep    = 40 // accessKeep + heatKeep = maxDetails
+	heatKeep    = 40 // accessKeep + heatKeep = DefaultMaxDetails
 )
 
 // rankDetails moves details to the keys that lead the window by accesses or by
@@ -24,8 +24,9 @@ func (d *Detector) rankDetails() {
 			byHeat.add(heat)
 		}
 	}
-	d.releaseDetails(byCount.cut(accessKeep), byHeat.cut(heatKeep))
-	enter, hot := max(byCount.cut(accessEnter), 1), max(byHeat.cut(heatEnter), 1)
+	place := func(of int) int { return of * d.cfg.MaxDetails / DefaultMaxDetails }
+	d.releaseDetails(byCount.cut(place(accessKeep)), byHeat.cut(place(heatKeep)))
+	enter, hot := max(byCount.cut(place(accessEnter)), 1), max(byHeat.cut(place(heatEnter)), 1)
 	for e := range t.total {
 		if t.meta[e].detail == 0 && (t.own(e) >= enter || t.heat[e] >= hot) {
 			if !d.takeDetail(e) {
@@ -38,7 +39,7 @@ func (d *Detector) rankDetails() {
 // releaseDetails frees the details of keys below both ranks. While there are
 // enough for all, none is freed.
 func (d *Detector) releaseDetails(count, heat uint32) {
-	if len(d.idle) > 0 || len(d.details) < maxDetails {
+	if len(d.idle) > 0 || len(d.details) < d.cfg.MaxDetails {
 		return
 	}
 	for _, x := range d.details {

@@ -176,7 +176,7 @@ func TestTableMemoryIsWhatThePackagePromises(t *testing.T) {
 	if n := unsafe.Sizeof(meta{}); n != 20 {
 		t.Errorf("meta takes %d bytes; want 20", n)
 	}
-	details := int(unsafe.Sizeof(detail{})) * maxDetails
+	details := int(unsafe.Sizeof(detail{})) * DefaultMaxDetails
 	t.Logf("table %d, details up to %d, sketches %d bytes", int(unsafe.Sizeof(table{}))+free, details, (distinctSlots+1)<<14)
 	if details > 800_000 {
 		t.Errorf("details take %d bytes; want <= 800,000", details)

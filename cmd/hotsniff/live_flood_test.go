@@ -34,8 +34,9 @@ type floodWire struct {
 
 func newFloodWire(t *testing.T) (w *floodWire, device string) {
 	t.Helper()
-	const far = "hsnflood1"
-	device = "hsnflood0"
+	// Two runs at once must not meet on one wire.
+	device = fmt.Sprintf("hsnf%d", os.Getpid())
+	far := device + "x"
 	exec.Command("ip", "link", "del", device).Run() // left by a run that was killed
 	for _, arguments := range []string{"link add " + device + " type veth peer name " + far, "link set " + device + " up", "link set " + far + " up"} {
 		if out, err := exec.Command("ip", strings.Fields(arguments)...).CombinedOutput(); err != nil {
@@ -60,7 +61,12 @@ func newFloodWire(t *testing.T) (w *floodWire, device string) {
 
 // send sends a segment to port 6379.
 func (w *floodWire) send(from netip.AddrPort, seq, ack uint32, flags byte, payload string) {
-	w.frame = testkit.AppendSegment(w.frame[:0], from, netip.MustParseAddrPort("10.0.0.1:6379"), seq, ack, flags, []byte(payload))
+	w.sendTo(6379, from, seq, ack, flags, payload)
+}
+
+func (w *floodWire) sendTo(port uint16, from netip.AddrPort, seq, ack uint32, flags byte, payload string) {
+	server := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 1}), port)
+	w.frame = testkit.AppendSegment(w.frame[:0], from, server, seq, ack, flags, []byte(payload))
 	for {
 		_, err := unix.Write(w.fd, w.frame)
 		if err == nil {
@@ -156,6 +162,48 @@ func TestRunStaysSmallUnderFloods(t *testing.T) {
 				t.Errorf("stopped with %v\n%s", err, p.logText())
 			}
 		})
+	}
+}
+
+// TestRunStaysSmallOnManyPorts: with as many servers as one daemon follows, each
+// with more keys than its tables hold, it takes what is promised for so many.
+func TestRunStaysSmallOnManyPorts(t *testing.T) {
+	if testing.Short() || !testkit.CanCapture() {
+		t.Skip("live test skipped: -short, or no CAP_NET_RAW (run as root)")
+	}
+	const ports, keys, packets = 32, 20_000, 1_000_000
+	const star = "some:longer:name:of:a:key:starry" // as long as the others: sequence numbers stay simple
+	w, device := newFloodWire(t)
+	p := startProcessOn(t, "7000-7031", "--interface", device, "--sampling.cpu-budget", "0")
+	var seqs [ports]uint32
+	for i := range packets {
+		port, name := i%ports, fmt.Sprintf("some:longer:name:of:a:key:%06d", (i/ports*7919)%keys)
+		if i/ports%10 == 0 {
+			name = star
+		}
+		text := fmt.Sprintf("*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(name), name)
+		w.sendTo(uint16(7000+port), floodClient(uint32(i/ports%100), 5000+uint16(port)), 1+seqs[port], 1+uint32(i/ports/100)*5, testkit.ACK|0x08, text)
+		if i/ports%100 == 99 {
+			seqs[port] += uint32(len(text))
+		}
+	}
+	eventually(t, "star is hot on every port", func() bool {
+		metrics, err := p.get("/metrics")
+		hot := 0
+		for port := range ports {
+			if strings.Contains(metrics, fmt.Sprintf("hotsniff_key_hot{key=%q,port=\"%d\"} 1\n", star, 7000+port)) {
+				hot++
+			}
+		}
+		return err == nil && hot == ports
+	})
+	rss, peak := memoryOf(t, p)
+	t.Logf("RSS %.1f MiB, at most %.1f", float64(rss)/1024, float64(peak)/1024)
+	if want := promisedRSS + (ports-fullPorts)*portMemory>>10; peak > want {
+		t.Errorf("the process had %d KiB in memory; want at most %d", peak, want)
+	}
+	if _, err := p.stop(t, unix.SIGTERM); err != nil {
+		t.Errorf("stopped with %v\n%s", err, p.logText())
 	}
 }
 

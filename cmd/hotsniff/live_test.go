@@ -65,6 +65,12 @@ func (p *daemonProcess) logText() string {
 // startDaemon runs the daemon on a port, with flags added, until the test ends.
 func startDaemon(t *testing.T, port int, flags ...string) *daemonProcess {
 	t.Helper()
+	return startProcessOn(t, strconv.Itoa(port), flags...)
+}
+
+// startProcessOn starts the daemon for the ports of a list.
+func startProcessOn(t *testing.T, ports string, flags ...string) *daemonProcess {
+	t.Helper()
 	bin, err := buildOnce()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +80,7 @@ func startDaemon(t *testing.T, port int, flags ...string) *daemonProcess {
 		t.Fatal(err)
 	}
 	addr := "127.0.0.1:" + strconv.Itoa(web)
-	return startProcess(t, exec.Command(bin, append([]string{"run", "--port", strconv.Itoa(port), "--web.listen-address", addr}, flags...)...), "http://"+addr)
+	return startProcess(t, exec.Command(bin, append([]string{"run", "--port", ports, "--web.listen-address", addr}, flags...)...), "http://"+addr)
 }
 
 // startProcess runs a daemon that will answer at url until the test ends.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/hotsniff/hotsniff/internal/pipeline"
 )
 
 const (
@@ -15,6 +17,9 @@ const (
 	// memoryLimit is where the collector works harder: what is promised
 	// whatever arrives (128 MiB), less the ring of 32 MiB and the program.
 	memoryLimit = 72 << 20
+	// fullPorts fit that limit, each further one has portMemory.
+	fullPorts  = 8
+	portMemory = 2 << 20
 	// settleAfter is when the start is over: configuration, connections to
 	// Redis and the first scrape have come and gone.
 	settleAfter = 15 * time.Second
@@ -23,12 +28,12 @@ const (
 // boundMemory tells the collector what the daemon may use, unless whoever
 // started it did so. When the start is over it gives back, once, what only the
 // start needed: garbage, and the pages of the program file that it mapped.
-func boundMemory(ctx context.Context) {
+func boundMemory(ctx context.Context, ports int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
+		debug.SetMemoryLimit(int64(memoryLimit + portMemory*max(min(ports, pipeline.MaxPorts)-fullPorts, 0)))
 	}
 	select {
 	case <-ctx.Done():

@@ -75,7 +75,7 @@ func (c *runCmd) Run(a *app) error {
 		return liveHint(err)
 	}
 	defer src.Close()
-	d := &daemon{log: log, hangups: hangups, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue), fresh: newNudge()}
+	d := &daemon{log: log, ports: cfg.Ports.Len(), hangups: hangups, listeners: listeners, webConfig: c.WebConfig, events: make(chan []pipeline.Event, eventQueue), fresh: newNudge()}
 	cfg.OnEvents = d.queueEvents
 	cfg.OnSnapshot = d.fresh.raise
 	cfg.OnPanic = func(v any, stack []byte) {
@@ -135,6 +135,7 @@ func logStopped(log *slog.Logger, s *pipeline.Snapshot) {
 // one job, and ends when the context does.
 type daemon struct {
 	log       *slog.Logger
+	ports     int // server ports that were asked for
 	engine    *pipeline.Engine
 	publisher *actions.Publisher // nil: nothing is published
 	listeners []net.Listener
@@ -178,7 +179,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	g.Go(d.logEvents)
 	g.Go(func() error { return serveWeb(ctx, d.listeners, &d.handler, d.webConfig, d.log) })
 	g.Go(func() error { d.monitor.Watch(ctx); return nil })
-	g.Go(func() error { boundMemory(ctx); return nil })
+	g.Go(func() error { boundMemory(ctx, d.ports); return nil })
 	g.Go(func() error { d.reloader.onHangup(ctx, d.hangups); return nil })
 	g.Go(func() error { d.notify.run(ctx); return nil })
 	if d.publisher != nil {

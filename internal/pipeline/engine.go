@@ -17,8 +17,8 @@ import (
 // window is evaluated as often.
 const TickEvery = 250 * time.Millisecond
 
-// MaxPorts bounds the server ports that are followed at once: 32 detectors of
-// 2 MB fit the memory that hotsniff promises to stay in.
+// MaxPorts bounds the server ports that are followed at once: each has a
+// detector of 2 MB.
 const MaxPorts = 32
 
 // pollEvery is how many packets go by between two looks at the context: a

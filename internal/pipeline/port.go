@@ -26,7 +26,7 @@ func (e *Engine) port(number uint16) *port {
 	if e.cfg.Whole {
 		p.counter = topk.NewCounter(e.cfg.Detector)
 	} else {
-		p.detector = topk.New(e.cfg.Detector)
+		p.detector = topk.New(e.detectorConfig())
 		p.history.init(len(p.commands), e.clock.now)
 		e.manual.apply(p)
 		p.detector.SetSampleEvery(e.thin.every)
@@ -34,6 +34,19 @@ func (e *Engine) port(number uint16) *port {
 	e.ports[number] = p
 	e.active = append(e.active, p)
 	return p
+}
+
+// fullPorts is up to how many ports each keeps as many details as it can.
+const fullPorts = 8
+
+// detectorConfig is what was asked for, with fewer details of keys where many
+// ports share the memory: always twice those that are shown.
+func (e *Engine) detectorConfig() topk.Config {
+	cfg := e.cfg.Detector
+	if n := min(e.cfg.Ports.Len(), MaxPorts); n > fullPorts && cfg.MaxDetails == 0 {
+		cfg.MaxDetails = max(topk.DefaultMaxDetails*fullPorts/n, 2*e.cfg.Top)
+	}
+	return cfg
 }
 
 // add counts one access in whichever structure is in use.

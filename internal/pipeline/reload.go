@@ -28,7 +28,7 @@ func (e *Engine) takeTuning() {
 	e.cfg.Detector, e.cfg.Top = next.detector, next.top
 	for _, p := range e.active {
 		if p.detector != nil {
-			p.detector.Reconfigure(next.detector)
+			p.detector.Reconfigure(e.detectorConfig())
 		}
 	}
 }
