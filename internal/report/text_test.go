@@ -69,3 +69,24 @@ func TestCSVWriterWritesOneHeader(t *testing.T) {
 		t.Errorf("got %s; want %s…", lines[1], want)
 	}
 }
+
+func TestTheTopClientHasAPartOnlyWhereItSaysSomething(t *testing.T) {
+	f := func(clients uint64, share float64, want string) {
+		t.Helper()
+		k := Key{Clients: clients, TopClient: &TopClient{"10.0.0.7", share}}
+		if got := k.TopClientText(); got != want {
+			t.Errorf("%d clients, %v: got %q; want %q", clients, share, got, want)
+		}
+	}
+	f(1, 1, "10.0.0.7 100%")
+	f(3, .4, "10.0.0.7 40%")
+	f(7, 1./7, "10.0.0.7 14%") // all alike
+	f(12, .013, "10.0.0.7")    // of twelve that are alike, one has 8 %
+	f(12, .08, "10.0.0.7")
+	f(12, .09, "10.0.0.7 9%")
+	f(5000, .009, "10.0.0.7") // 45 times the others, but 0 % is no news
+	f(5000, .01, "10.0.0.7 1%")
+	if got := (&Key{}).TopClientText(); got != "-" {
+		t.Errorf("no client: got %q", got)
+	}
+}

@@ -84,11 +84,11 @@ function readsWrites(key) {
 }
 
 // topClient names the heaviest client, with the part that it surely has unless
-// that says nothing.
+// that says nothing: one of n clients has an n-th at least.
 function topClient(key) {
   if (!key.top_client) return none;
   const { address, share } = key.top_client;
-  return share < 0.01 ? address : `${address} ${fixed(share * 100, 0)}%`;
+  return share < 0.01 || share * key.clients < 1 ? address : `${address} ${fixed(share * 100, 0)}%`;
 }
 
 // commandsOf lists the commands of a key, the most frequent first.
