@@ -179,7 +179,7 @@ func headline(r *report.Report) string {
 
 func windowText(r *report.Report, live bool) string {
 	if live {
-		return "last " + age(time.Duration(r.Seconds()*float64(time.Second)))
+		return "last " + number(r.Covered()) + " s"
 	}
 	return age(time.Duration(r.WindowSeconds * float64(time.Second)))
 }

@@ -154,5 +154,16 @@ func (r *Report) Seconds() float64 {
 	return max(covered, 0.001)
 }
 
+// Covered is Seconds as people read it: whole seconds, the one that is not over
+// yet included. A whole window of 60 s ends with such a second and so covers 59
+// and a part.
+func (r *Report) Covered() float64 {
+	covered := math.Floor(r.Seconds()) + 1
+	if r.WindowSeconds > 0 {
+		covered = min(covered, r.WindowSeconds)
+	}
+	return covered
+}
+
 func float(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 func count(n uint64) string  { return strconv.FormatUint(n, 10) }

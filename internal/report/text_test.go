@@ -38,17 +38,25 @@ func TestFiguresAreShortAndNeverHideSomething(t *testing.T) {
 
 func TestSecondsAreThoseOfTheWindowThatWereSeen(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
-	f := func(from time.Time, window, want float64) {
+	f := func(from time.Time, window, want, covered float64) {
 		t.Helper()
-		if got := (&Report{From: from, To: at, WindowSeconds: window}).Seconds(); got != want {
+		r := &Report{From: from, To: at, WindowSeconds: window}
+		if got := r.Seconds(); got != want {
 			t.Errorf("got %v; want %v", got, want)
 		}
+		if got := r.Covered(); got != covered {
+			t.Errorf("covered: got %v; want %v", got, covered)
+		}
 	}
-	f(at.Add(-time.Minute), 60, 60)
-	f(at.Add(-7*time.Second), 60, 7)
-	f(at.Add(-time.Hour), 60, 60)
-	f(at.Add(time.Second), 60, 60)
-	f(at, 0, 0.001)
+	f(at.Add(-time.Minute), 60, 60, 60)
+	f(at.Add(-59*time.Second), 60, 59, 60) // 59 s that are over, and the beginning of one
+	f(at.Add(-59250*time.Millisecond), 60, 59.25, 60)
+	f(at.Add(-58900*time.Millisecond), 60, 58.9, 59)
+	f(at.Add(-4750*time.Millisecond), 5, 4.75, 5)
+	f(at.Add(-7*time.Second), 60, 7, 8)
+	f(at.Add(-time.Hour), 60, 60, 60)
+	f(at.Add(time.Second), 60, 60, 60)
+	f(at, 0, 0.001, 1)
 }
 
 func TestCSVWriterWritesOneHeader(t *testing.T) {

@@ -75,6 +75,12 @@ function secondsOf(report) {
   return Math.max(covered, 0.001);
 }
 
+// coveredBy is the same in whole seconds, with the one that is not over yet.
+function coveredBy(report) {
+  const covered = Math.floor(secondsOf(report)) + 1;
+  return report.window_seconds > 0 ? Math.min(covered, report.window_seconds) : covered;
+}
+
 function readsWrites(key) {
   const total = key.reads + key.writes;
   if (total === 0) return none;
