@@ -7,7 +7,7 @@ RUNS    ?= 10000
 MINUTES ?= 30
 BENCH   ?=
 
-.PHONY: build static package package-test sbom licenses vulncheck reproducible demo test lint fuzz simulate bench soak pgo generate setup clean
+.PHONY: build static package package-test sbom licenses vulncheck reproducible demo test lint fuzz simulate bench soak pgo pictures generate setup clean
 
 build: setup ## build bin/hotsniff
 	$(GO) build -trimpath -buildvcs=auto -o $(BIN) ./cmd/hotsniff
@@ -58,6 +58,9 @@ bench: build ## measure, in less than ten minutes, as root; BENCH='-only a,d -fo
 
 soak: build ## run for MINUTES (default 30) beside a Redis to which everything happens, as root
 	scripts/soak.sh -minutes $(MINUTES)
+
+pictures: ## take the pictures of the README anew, about three minutes
+	scripts/pictures.sh
 
 pgo: build ## record cmd/hotsniff/default.pgo anew and compare; see scripts/pgo.sh
 	scripts/pgo.sh record

@@ -65,15 +65,6 @@ func bytesPerSecond(r *report.Report, k *report.Key) string {
 	return s
 }
 
-// topClient names the heaviest client, with the part that it surely has unless
-// that says nothing.
-func topClient(k *report.Key) string {
-	if k.TopClient != nil && k.TopClient.Share < 0.01 {
-		return k.TopClient.Address
-	}
-	return k.TopClientText()
-}
-
 // topCommand names the most frequent command and its part.
 func topCommand(k *report.Key) string {
 	all := uint64(0)

@@ -224,3 +224,17 @@ func TestTextForPeople(t *testing.T) {
 	f(lost("", 1e4, 1e6).Level, warnLevel)
 	f(publishing(&Publish{Result: "timeout", Failing: 4}).Value, "timeout, 4 in a row")
 }
+
+func TestTheHeadNamesTheWholeWindow(t *testing.T) {
+	for _, x := range []struct {
+		from int64
+		want string
+	}{{40e9, "last 60 s"}, {409e8, "last 60 s"}, {935e8, "last 7 s"}} {
+		s := snapshot(0, "a")
+		s.Ports[0].Slow.From = x.from
+		h, _ := handler(s)
+		if body := get(h, "/").Body.String(); !strings.Contains(body, ">"+x.want+"<") {
+			t.Errorf("from %d: no %q in %s", x.from, x.want, body[:min(len(body), 3000)])
+		}
+	}
+}

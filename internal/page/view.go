@@ -97,7 +97,7 @@ func newRow(r *report.Report, k *report.Key, scale float64) row {
 		Share: report.Percent(k.Share), Bounds: bounds(k),
 		Bar:  bar{x(k.ShareLow), x(k.ShareHigh - k.ShareLow), x(k.Share)},
 		Rate: report.Rate(k.AccessesPerSecond), ReadsWrites: k.ReadsWrites(), Bytes: bytesPerSecond(r, k), Clients: number(float64(k.Clients)),
-		TopClient: topClient(k), Command: topCommand(k), Spark: spark(k.History),
+		TopClient: k.TopClientText(), Command: topCommand(k), Spark: spark(k.History),
 	}
 	if k.Since != nil {
 		out.Age, out.Since = age(r.To.Sub(*k.Since)), k.Since.UTC().Format(time.RFC3339)
@@ -179,7 +179,7 @@ func headline(r *report.Report) string {
 
 func windowText(r *report.Report, live bool) string {
 	if live {
-		return "last " + age(time.Duration(r.Seconds()*float64(time.Second)))
+		return "last " + number(r.Covered()) + " s"
 	}
 	return age(time.Duration(r.WindowSeconds * float64(time.Second)))
 }

@@ -126,11 +126,16 @@ func (k *Key) TopCommand() string {
 	return best
 }
 
-// TopClientText returns the heaviest client and its part of the accesses, as
-// in 10.0.0.7 40%, "-" for none.
+// TopClientText returns the heaviest client and the part of the accesses that
+// it surely has, as in 10.0.0.7 40%, "-" for none. The part is left out where it
+// says nothing: one of n clients has an n-th at least, and of many that are alike
+// less than that is sure.
 func (k *Key) TopClientText() string {
-	if k.TopClient == nil {
+	switch {
+	case k.TopClient == nil:
 		return "-"
+	case k.TopClient.Share < 0.01 || k.TopClient.Share*float64(k.Clients) < 1:
+		return k.TopClient.Address
 	}
 	return fmt.Sprintf("%s %.0f%%", k.TopClient.Address, k.TopClient.Share*100)
 }
@@ -147,6 +152,17 @@ func (r *Report) Seconds() float64 {
 		covered = r.WindowSeconds
 	}
 	return max(covered, 0.001)
+}
+
+// Covered is Seconds as people read it: whole seconds, the one that is not over
+// yet included. A whole window of 60 s ends with such a second and so covers 59
+// and a part.
+func (r *Report) Covered() float64 {
+	covered := math.Floor(r.Seconds()) + 1
+	if r.WindowSeconds > 0 {
+		covered = min(covered, r.WindowSeconds)
+	}
+	return covered
 }
 
 func float(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

@@ -38,17 +38,25 @@ func TestFiguresAreShortAndNeverHideSomething(t *testing.T) {
 
 func TestSecondsAreThoseOfTheWindowThatWereSeen(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
-	f := func(from time.Time, window, want float64) {
+	f := func(from time.Time, window, want, covered float64) {
 		t.Helper()
-		if got := (&Report{From: from, To: at, WindowSeconds: window}).Seconds(); got != want {
+		r := &Report{From: from, To: at, WindowSeconds: window}
+		if got := r.Seconds(); got != want {
 			t.Errorf("got %v; want %v", got, want)
 		}
+		if got := r.Covered(); got != covered {
+			t.Errorf("covered: got %v; want %v", got, covered)
+		}
 	}
-	f(at.Add(-time.Minute), 60, 60)
-	f(at.Add(-7*time.Second), 60, 7)
-	f(at.Add(-time.Hour), 60, 60)
-	f(at.Add(time.Second), 60, 60)
-	f(at, 0, 0.001)
+	f(at.Add(-time.Minute), 60, 60, 60)
+	f(at.Add(-59*time.Second), 60, 59, 60) // 59 s that are over, and the beginning of one
+	f(at.Add(-59250*time.Millisecond), 60, 59.25, 60)
+	f(at.Add(-58900*time.Millisecond), 60, 58.9, 59)
+	f(at.Add(-4750*time.Millisecond), 5, 4.75, 5)
+	f(at.Add(-7*time.Second), 60, 7, 8)
+	f(at.Add(-time.Hour), 60, 60, 60)
+	f(at.Add(time.Second), 60, 60, 60)
+	f(at, 0, 0.001, 1)
 }
 
 func TestCSVWriterWritesOneHeader(t *testing.T) {
@@ -67,5 +75,26 @@ func TestCSVWriterWritesOneHeader(t *testing.T) {
 	}
 	if want := `2026-01-02T03:05:00Z,a\x1b[31m,6379,hot,0.75,`; !strings.HasPrefix(lines[1], want) {
 		t.Errorf("got %s; want %s…", lines[1], want)
+	}
+}
+
+func TestTheTopClientHasAPartOnlyWhereItSaysSomething(t *testing.T) {
+	f := func(clients uint64, share float64, want string) {
+		t.Helper()
+		k := Key{Clients: clients, TopClient: &TopClient{"10.0.0.7", share}}
+		if got := k.TopClientText(); got != want {
+			t.Errorf("%d clients, %v: got %q; want %q", clients, share, got, want)
+		}
+	}
+	f(1, 1, "10.0.0.7 100%")
+	f(3, .4, "10.0.0.7 40%")
+	f(7, 1./7, "10.0.0.7 14%") // all alike
+	f(12, .013, "10.0.0.7")    // of twelve that are alike, one has 8 %
+	f(12, .08, "10.0.0.7")
+	f(12, .09, "10.0.0.7 9%")
+	f(5000, .009, "10.0.0.7") // 45 times the others, but 0 % is no news
+	f(5000, .01, "10.0.0.7 1%")
+	if got := (&Key{}).TopClientText(); got != "-" {
+		t.Errorf("no client: got %q", got)
 	}
 }

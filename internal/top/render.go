@@ -1,7 +1,6 @@
 package top
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -111,8 +110,8 @@ func (v *view) badges() string {
 	if m.fast {
 		window = "5s"
 	}
-	if r := v.report; r != nil && r.WindowSeconds > 0 && r.Seconds() < r.WindowSeconds-0.5 {
-		window = report.Short(math.Round(r.Seconds()*10)/10) + "s of " + window
+	if r := v.report; r != nil && r.Covered() < r.WindowSeconds {
+		window = report.Short(r.Covered()) + "s of " + window
 	}
 	add(styleDim, "window "+window)
 	if v.report != nil {

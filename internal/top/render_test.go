@@ -335,3 +335,16 @@ func TestBarsShowWhatIsSure(t *testing.T) {
 	f(g.spark([]float64{-1, 0, 0.5, 1}, 1), " ▁▅█")
 	f(strings.Join(g.chart([]float64{-1, 0, 0.5, 1}, 1, 2), "|"), "   █| ▁██")
 }
+
+func TestAWindowIsWholeWithTheSecondThatIsNotOver(t *testing.T) {
+	for covered, want := range map[time.Duration]string{
+		59250 * time.Millisecond: "window 60s", 59 * time.Second: "window 60s", 6500 * time.Millisecond: "window 7s of 60s",
+	} {
+		m, r := New(Options{}), testReport(testStart, 60, 0.26)
+		r.From = testStart.Add(-covered)
+		m.Update(SampleMsg{&Sample{Slow: r, Fast: r}})
+		if head, _, _ := strings.Cut(Render(m, 126, 20), "\n"); !strings.Contains(head, "m"+want+"\x1b") {
+			t.Errorf("%v: no %q in %q", covered, want, head)
+		}
+	}
+}

@@ -2,13 +2,19 @@
 # The page in a real browser: Debian's chromium, driven by playwright-core, at a
 # real daemon beside a real Redis. What is missing is said; in CI it is a
 # failure. Screenshots go to HOTSNIFF_ARTIFACTS, or to a directory that is
-# printed. With --picture it also makes the picture of the README.
+# printed. With --picture it makes the pictures of the page for the README
+# instead, in light (FILE.png) and dark (FILE-dark.png): all that it needs must
+# be there.
 set -euo pipefail
+picture=
+if [ "${1:-}" = --picture ]; then
+  picture=$(realpath -m "${2:?FILE}")
+fi
 cd "$(dirname "$0")"
 
 # missing REASON: ends the script.
 missing() {
-  if [ "${CI:-}" = true ]; then
+  if [ "${CI:-}" = true ] || [ "$picture" ]; then
     echo "browser tests cannot run: $1" >&2
     exit 1
   fi
@@ -33,8 +39,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd ../.. && go build -o "$work/hotsniff" ./cmd/hotsniff)
 export HOTSNIFF_BIN="$work/hotsniff"
-if [ "${1:-}" = --picture ]; then
-  node picture.mjs ../../docs/images/page.png
+if [ "$picture" ]; then
+  node picture.mjs "$picture"
   exit
 fi
 if [ -z "${HOTSNIFF_ARTIFACTS:-}" ]; then

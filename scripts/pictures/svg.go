@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"html"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -48,7 +49,7 @@ func svg(screen string, width, height int) string {
 	w, h := float64(width)*cellWidth+2*border, float64(height)*cellHeight+2*border
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="hotsniff top">`+"\n", w, h, w, h)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", paper)
-	b.WriteString(`<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="14" xml:space="preserve">` + "\n")
+	b.WriteString(`<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="14">` + "\n")
 	for y, line := range strings.Split(strings.TrimRight(screen, "\n"), "\n") {
 		drawLine(&b, line, y)
 	}
@@ -62,7 +63,7 @@ func drawLine(b *strings.Builder, line string, y int) {
 	var l look
 	x, begin, run := 0, 0, ""
 	flush := func() {
-		if strings.TrimSpace(run) != "" || l.reverse {
+		if strings.TrimSpace(run) != "" || l.reverse && run != "" {
 			drawRun(b, run, begin, x-begin, y, l)
 		}
 		run = ""
@@ -133,23 +134,35 @@ func drawRun(b *strings.Builder, text string, x, cells, y int, l look) {
 	left, top := border+float64(x)*cellWidth, border+float64(y)*cellHeight
 	fill := l.ink()
 	if l.reverse {
-		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, left, top, float64(cells)*cellWidth, cellHeight, fill)
+		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n", left, top, float64(cells)*cellWidth, cellHeight, fill)
 		fill = paper
-	}
-	// Spaces at the ends would be stretched as well.
-	trimmed := strings.TrimLeft(text, " ")
-	left += float64(len(text)-len(trimmed)) * cellWidth
-	trimmed = strings.TrimRight(trimmed, " ")
-	if trimmed == "" {
-		b.WriteString("\n")
-		return
 	}
 	weight := ""
 	if l.bold {
 		weight = ` font-weight="bold"`
 	}
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" textLength="%.1f"%s fill="%s">%s</text>`+"\n", left, top+13.5,
-		float64(ansi.StringWidth(trimmed))*cellWidth, weight, fill, html.EscapeString(trimmed))
+	for left, word := range words(text) {
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" textLength="%.1f"%s fill="%s">%s</text>`+"\n", border+float64(x+left)*cellWidth, top+13.5,
+			float64(ansi.StringWidth(word))*cellWidth, weight, fill, html.EscapeString(word))
+	}
+}
+
+// words yields the words of a text and the cell where each begins. Browsers
+// fold spaces into one and stretch the rest to its length, so no text of the
+// picture has any.
+func words(text string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		cell := 0
+		for i, word := range strings.Split(text, " ") {
+			if i > 0 {
+				cell++
+			}
+			if word != "" && !yield(cell, word) {
+				return
+			}
+			cell += ansi.StringWidth(word)
+		}
+	}
 }
 
 // shape is the part of a cell that a block character fills.

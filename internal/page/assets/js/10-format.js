@@ -75,6 +75,12 @@ function secondsOf(report) {
   return Math.max(covered, 0.001);
 }
 
+// coveredBy is the same in whole seconds, with the one that is not over yet.
+function coveredBy(report) {
+  const covered = Math.floor(secondsOf(report)) + 1;
+  return report.window_seconds > 0 ? Math.min(covered, report.window_seconds) : covered;
+}
+
 function readsWrites(key) {
   const total = key.reads + key.writes;
   if (total === 0) return none;
@@ -84,11 +90,11 @@ function readsWrites(key) {
 }
 
 // topClient names the heaviest client, with the part that it surely has unless
-// that says nothing.
+// that says nothing: one of n clients has an n-th at least.
 function topClient(key) {
   if (!key.top_client) return none;
   const { address, share } = key.top_client;
-  return share < 0.01 ? address : `${address} ${fixed(share * 100, 0)}%`;
+  return share < 0.01 || share * key.clients < 1 ? address : `${address} ${fixed(share * 100, 0)}%`;
 }
 
 // commandsOf lists the commands of a key, the most frequent first.

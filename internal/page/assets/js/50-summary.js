@@ -112,7 +112,7 @@ function renderSummary(data) {
   setText(byId('at').children[0], at[0] + ' ');
   setText(byId('at').children[1], at[1]);
   setAttribute(byId('at'), 'datetime', isNaN(to) ? '' : report.to);
-  if (page.live) setText(byId('window'), 'last ' + age(secondsOf(report)));
+  if (page.live) setText(byId('window'), `last ${number(coveredBy(report))} s`);
   const hot = report.keys.filter(k => k.state === 'hot').length;
   document.title = (hot > 0 ? `(${hot}) ` : '') + 'hotsniff · ' + printable(report.node, 0);
   renderCards();
