@@ -29,7 +29,7 @@ step() {
 
 # What is not installed fails everything that follows, so it ends here.
 if step setup 300 env SETUP_LIMIT=140 scripts/setup.sh package; then
-  step package-test 400 scripts/package_test.sh || true
+  step package-test 500 scripts/package_test.sh || true
   step licenses 60 scripts/licenses.sh -names || true
   step sbom 120 scripts/sbom.sh || true
   step reproducible 300 scripts/repro.sh || true

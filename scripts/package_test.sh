@@ -63,11 +63,12 @@ download() {
   for try in 1 2; do
     rm -rf "$work/download"
     rc=0
-    timeout --kill-after=10 90 debootstrap --variant=minbase --make-tarball="$work/debs.tar" \
+    timeout --kill-after=10 200 debootstrap --variant=minbase --make-tarball="$work/debs.tar" \
       "$suite" "$work/download" "$mirror" >"$work/debootstrap.log" 2>&1 || rc=$?
     [ "$rc" -ne 0 ] || return 0
     echo "debootstrap ended with $rc, try $try of 2" >&2
-    answers "$mirror/" || break
+    # What took too long takes as long again.
+    [ "$rc" -ne 124 ] && answers "$mirror/" || break
   done
   tail -5 "$work/debootstrap.log" >&2
   if [ "$rc" -eq 124 ] || ! answers "$mirror/"; then
