@@ -25,3 +25,13 @@ answers() {
   said=$(wget -S -T 20 -t 2 -O /dev/null "$1" 2>&1) && return 0
   grep -q 'HTTP/[0-9.]* [1-4]' <<<"$said"
 }
+
+# apt_unreachable RC LOG: apt ended with RC because its mirror was not reached.
+# One that was stopped has not said why, so the mirror is asked.
+apt_unreachable() {
+  no_answer "$2" && return 0
+  [ "$1" -eq 124 ] || return 1
+  local uri
+  uri=$(grep -hsv '^ *#' /etc/apt/sources.list /etc/apt/sources.list.d/* | grep -oE 'https?://[^] ]*(debian\.org|ubuntu\.com)[^] ]*' | head -1) || true
+  ! answers "${uri%/}/"
+}

@@ -66,7 +66,8 @@ $sudo timeout "$limit" apt-get "${APT_PATIENCE[@]}" update -qq >"$log" 2>&1 || t
 $sudo timeout "$limit" env DEBIAN_FRONTEND=noninteractive apt-get "${APT_PATIENCE[@]}" install -y -qq --no-install-recommends "${want[@]}" >>"$log" 2>&1 || rc=$?
 [ "$rc" -ne 0 ] || exit 0
 tail -20 "$log" >&2
-if [ "$rc" -eq 124 ] || no_answer "$log"; then
-  not_checked "no mirror has given ${want[*]} (in time)"
+if apt_unreachable "$rc" "$log"; then
+  not_checked "no mirror has given ${want[*]}"
 fi
+echo "setup.sh: apt-get ended with $rc" >&2
 exit 1

@@ -43,10 +43,10 @@ fetch_libpcap() {
       tail -20 "$log" >&2
       # Half a download must not be taken for the source next time.
       rm -rf "$root"/libpcap-* "$root"/libpcap_*
-      if [ "$rc" -eq 124 ] || no_answer "$log"; then
+      if apt_unreachable "$rc" "$log"; then
         not_checked "no mirror has given the source of libpcap"
       fi
-      echo "static.sh: no source of libpcap" >&2
+      echo "static.sh: no source of libpcap: apt-get ended with $rc" >&2
       exit 1
     fi
     tree=$(find "$root" -maxdepth 1 -name 'libpcap-*' -type d | head -1)
