@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // unit reads the unit as the values of each key, in order.
@@ -25,43 +27,56 @@ func unit(t *testing.T) map[string][]string {
 	return values
 }
 
-func analyze(t *testing.T, args ...string) string {
+func analyze(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	bin, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed (scripts/setup.sh installs it)")
-	}
-	out, err := exec.Command(bin, args...).CombinedOutput()
-	if err != nil {
-		t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	out, err := exec.Command(testkit.Program(t, "systemd-analyze"), args...).CombinedOutput()
+	return string(out), err
 }
 
-// TestUnitVerifies: systemd understands every line and complains of none.
-func TestUnitVerifies(t *testing.T) {
+// edited returns the path of a copy of the unit with one text replaced.
+func edited(t *testing.T, old, replacement string) string {
+	t.Helper()
 	text, err := os.ReadFile("hotsniff.service")
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(string(text), old) {
+		t.Fatalf("the unit has no %q", old)
+	}
 	// verify wants the program to be there.
-	text = []byte(strings.ReplaceAll(string(text), "/usr/bin/hotsniff", "/bin/true"))
+	changed := strings.ReplaceAll(strings.ReplaceAll(string(text), old, replacement), "/usr/bin/hotsniff", "/bin/true")
 	path := filepath.Join(t.TempDir(), "hotsniff.service")
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out := analyze(t, "verify", "--man=no", path); out != "" {
-		t.Errorf("systemd-analyze verify: got %q; want nothing", out)
+	return path
+}
+
+// TestUnitVerifies: systemd understands every line and complains of none, but
+// does of a key that is misspelt.
+func TestUnitVerifies(t *testing.T) {
+	if out, err := analyze(t, "verify", "--man=no", edited(t, "Nice=", "Nice=")); out != "" || err != nil {
+		t.Errorf("systemd-analyze verify: got %q, %v; want nothing", out, err)
+	}
+	if out, _ := analyze(t, "verify", "--man=no", edited(t, "Nice=", "Nise=")); !strings.Contains(out, "Nise") {
+		t.Errorf("systemd-analyze verify of a misspelt key: got %q; want a complaint", out)
 	}
 }
 
-// TestUnitIsConfined: 2.0 of 10 is what systemd calls OK; a plain unit has 9.6.
+// TestUnitIsConfined: 2.0 of 10 is what systemd calls OK; a plain unit has
+// 9.6, and this one is above without its filter of system calls.
 func TestUnitIsConfined(t *testing.T) {
-	out := analyze(t, "security", "--no-pager", "--offline=yes", "--threshold=20", "hotsniff.service")
-	for _, line := range strings.Split(out, "\n") {
-		if strings.Contains(line, "Overall") {
-			t.Log(strings.TrimSpace(line))
-		}
+	confined := func(path string) (string, error) {
+		return analyze(t, "security", "--no-pager", "--offline=yes", "--threshold=20", path)
+	}
+	out, err := confined("hotsniff.service")
+	_, overall, found := strings.Cut(out, "Overall")
+	if err != nil || !found {
+		t.Errorf("systemd-analyze security: %v\n%s", err, out)
+	}
+	t.Log("Overall", strings.TrimSpace(overall))
+	if out, err := confined(edited(t, "SystemCallFilter=", "#")); err == nil {
+		t.Errorf("systemd-analyze security without a filter: got\n%s\nwant an error", out)
 	}
 }
 

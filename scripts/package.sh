@@ -8,13 +8,8 @@ cd "$(dirname "$0")/.."
 nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
 out=${1:-dist}
 
-# 1.2.3 at a tag, 1.2.3+4.gabc four commits later, 0.0.0+gabc before any.
-version() {
-  local v
-  v=$(git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-\([0-9]*\)-g/+\1.g/; s/-/~/g') || true
-  echo "${v:-0.0.0+g$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}"
-}
-export HOTSNIFF_VERSION=${HOTSNIFF_VERSION:-$(version)}
+HOTSNIFF_VERSION=$(scripts/version.sh)
+export HOTSNIFF_VERSION
 export HOTSNIFF_ARCH=$(go env GOARCH)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH

@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-# Sources only: each directory compiles its own library.
+# The first directory takes the library that is in build/, if there is one: it
+# was compiled in another directory, too. The second compiles its own.
+[ ! -e build/static/prefix/done ] || built=build/static/prefix
 tree=$(find build/static -maxdepth 1 -name 'libpcap-*' -type d 2>/dev/null | head -1 || true)
 
 build() {
@@ -16,6 +18,7 @@ build() {
   if [ -n "$tree" ]; then
     mkdir -p "$dir/build/static"
     cp -r "$tree" "$dir/build/static/"
+    [ -z "$3" ] || cp -r "$3" "$dir/build/static/"
   fi
   (
     cd "$dir"
@@ -25,9 +28,10 @@ build() {
   )
 }
 
-build "$work/one" "$(go env GOCACHE)"
-build "$work/a-directory-with-a-longer-name" "$work/cache"
+build "$work/one" "$(go env GOCACHE)" "${built:-}"
+build "$work/a-directory-with-a-longer-name" "$work/cache" ""
 
+[ -e "$work/a-directory-with-a-longer-name/build/static/libpcap.log" ] || { echo "repro.sh: the second library was not compiled" >&2; exit 1; }
 status=0
 for path in bin/hotsniff bin/hotsniff-static build/static/prefix/lib/libpcap.a $(cd "$work/one" && ls dist/*); do
   one=$(sha256sum <"$work/one/$path") two=$(sha256sum <"$work/a-directory-with-a-longer-name/$path")

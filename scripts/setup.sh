@@ -3,6 +3,8 @@
 # nothing that is already there. Prints nothing when there is nothing to do.
 # With the argument "package" also what the static build and packages need.
 set -euo pipefail
+# shellcheck source=scripts/outside.sh
+. "$(dirname "$0")/outside.sh"
 
 want=()
 [ -e /usr/include/pcap/pcap.h ] || want+=(libpcap-dev)
@@ -48,14 +50,24 @@ fi
 command -v apt-get >/dev/null || { echo "setup.sh: no apt-get: install ${want[*]} (or what they are called here) yourself" >&2; exit 1; }
 
 echo "installing ${want[*]}" >&2
-export DEBIAN_FRONTEND=noninteractive
 # Debian starts redis-server and prometheus on installation; a machine that builds hotsniff
 # need not run one, and the tests start their own. An existing policy stays.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' | $sudo tee "$policy" >/dev/null
   $sudo chmod 755 "$policy"
-  trap '$sudo rm -f "$policy"' EXIT
+  made=1
 fi
-$sudo apt-get update -qq
-$sudo apt-get install -y -qq --no-install-recommends "${want[@]}" >/dev/null
+log=$(mktemp)
+trap 'rm -f "$log"; [ -z "${made:-}" ] || $sudo rm -f "$policy"' EXIT
+# The lists of some other repository may fail; what is wanted is asked for next.
+limit=${SETUP_LIMIT:-900} rc=0
+$sudo timeout "$limit" apt-get "${APT_PATIENCE[@]}" update -qq >"$log" 2>&1 || true
+$sudo timeout "$limit" env DEBIAN_FRONTEND=noninteractive apt-get "${APT_PATIENCE[@]}" install -y -qq --no-install-recommends "${want[@]}" >>"$log" 2>&1 || rc=$?
+[ "$rc" -ne 0 ] || exit 0
+tail -20 "$log" >&2
+if apt_unreachable "$rc" "$log"; then
+  not_checked "no mirror has given ${want[*]}"
+fi
+echo "setup.sh: apt-get ended with $rc" >&2
+exit 1

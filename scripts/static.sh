@@ -5,6 +5,7 @@
 # and USB; libc is musl. libpcap is built once and kept in build/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/outside.sh
 
 root=$PWD/build/static
 prefix=$root/prefix
@@ -32,10 +33,22 @@ fetch_libpcap() {
         *.list) grep -E '^deb .*(debian\.org|ubuntu\.com)' -s "$f" | sed 's/^deb /deb-src /' >"$lists/parts/$(basename "$f")" || true ;;
       esac
     done
-    local apt=(apt-get -qq -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$lists/parts"
+    local log=$root/apt.log rc=0
+    local apt=(apt-get -qq "${APT_PATIENCE[@]}" -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$lists/parts"
       -o "Dir::State::lists=$lists/lists" -o "APT::Get::List-Cleanup=0" -o "Dir::Cache=$lists" -o "APT::Sandbox::User=root")
-    "${apt[@]}" update
-    (cd "$root" && "${apt[@]}" source libpcap >/dev/null)
+    # Not every list is needed; whether the source comes is what counts.
+    timeout 120 "${apt[@]}" update >"$log" 2>&1 || true
+    (cd "$root" && timeout 120 "${apt[@]}" source libpcap >>"$log" 2>&1) || rc=$?
+    if [ "$rc" -ne 0 ]; then
+      tail -20 "$log" >&2
+      # Half a download must not be taken for the source next time.
+      rm -rf "$root"/libpcap-* "$root"/libpcap_*
+      if apt_unreachable "$rc" "$log"; then
+        not_checked "no mirror has given the source of libpcap"
+      fi
+      echo "static.sh: no source of libpcap: apt-get ended with $rc" >&2
+      exit 1
+    fi
     tree=$(find "$root" -maxdepth 1 -name 'libpcap-*' -type d | head -1)
   fi
   echo "$tree"
@@ -54,7 +67,10 @@ make_libpcap() {
 }
 
 build_libpcap() {
-  [ -e "$prefix/done" ] && [ "$(cat "$prefix/done")" = "${options[*]}" ] && return
+  # Another compiler gives another library.
+  local stamp
+  stamp="${options[*]} $(gcc -dumpfullversion) $(dpkg-query -W -f '${Version}' musl-dev 2>/dev/null || true)"
+  [ -e "$prefix/done" ] && [ "$(cat "$prefix/done")" = "$stamp" ] && return
   local tree log=$root/libpcap.log
   mkdir -p "$root"
   echo "building libpcap (once, into build/)" >&2
@@ -62,7 +78,7 @@ build_libpcap() {
   # In the background, because set -e is off in a command whose end is asked for.
   make_libpcap "$tree" >"$log" 2>&1 &
   wait $! || { tail -20 "$log" >&2; echo "static.sh: libpcap: see $log" >&2; exit 1; }
-  echo "${options[*]}" >"$prefix/done"
+  echo "$stamp" >"$prefix/done"
 }
 
 build_libpcap
