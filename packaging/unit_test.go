@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // unit reads the unit as the values of each key, in order.
@@ -27,11 +29,7 @@ func unit(t *testing.T) map[string][]string {
 
 func analyze(t *testing.T, args ...string) string {
 	t.Helper()
-	bin, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed (scripts/setup.sh installs it)")
-	}
-	out, err := exec.Command(bin, args...).CombinedOutput()
+	out, err := exec.Command(testkit.Program(t, "systemd-analyze"), args...).CombinedOutput()
 	if err != nil {
 		t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

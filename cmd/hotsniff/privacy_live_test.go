@@ -93,7 +93,7 @@ func load(t *testing.T, server *testkit.Redis, key string) {
 }
 
 func TestReadMasksReportAndEvents(t *testing.T) {
-	file := corpusFile(t, "timeline.pcap").Path
+	file := timelineFile(t)
 	for _, args := range [][]string{{"--format=json"}, {"--format=csv"}, {"--format=table"}, {"--events"}} {
 		code, out, errOut := hotsniff(t, "", append([]string{"read", "--privacy.keys=truncate", "--privacy.keep=3", file}, args...)...)
 		if code != 0 || errOut != "" {
@@ -106,7 +106,7 @@ func TestReadMasksReportAndEvents(t *testing.T) {
 }
 
 func TestTopMasks(t *testing.T) {
-	file := corpusFile(t, "timeline.pcap").Path
+	file := timelineFile(t)
 	for _, args := range [][]string{{"--once"}, {"--format=json"}, {"--format=csv"}} {
 		code, out, errOut := hotsniff(t, "", append([]string{"top", "--read", file, "--speed=max", "--privacy.keys=truncate", "--privacy.keep=3"}, args...)...)
 		if code != 0 || errOut != "" {
@@ -119,7 +119,7 @@ func TestTopMasks(t *testing.T) {
 }
 
 func TestPrivacyMistakesAreUsage(t *testing.T) {
-	file := corpusFile(t, "timeline.pcap").Path
+	file := timelineFile(t)
 	short := write(t, "short.key", "x")
 	for _, c := range []struct {
 		flags []string
