@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hotsniff/hotsniff/internal/testkit"
@@ -14,10 +15,11 @@ import (
 
 // timelineFile writes a capture of four minutes at 14.4 accesses a second over
 // many keys: config:global has 6 % all the time, promo:banner 30 % of the second
-// minute. It is the same at every call.
-func timelineFile(t *testing.T) string {
+// minute. It is the same at every call. renamed are old and new names of keys.
+func timelineFile(t *testing.T, renamed ...string) string {
 	t.Helper()
 	const interval, seconds = 69_444_444, 240
+	names := strings.NewReplacer(renamed...)
 	rng := rand.New(rand.NewPCG(1, 2))
 	server := netip.MustParseAddrPort("10.0.0.1:6379")
 	var flows []*testkit.Flow
@@ -43,7 +45,7 @@ func timelineFile(t *testing.T) string {
 			key = "promo:banner"
 		}
 		f := flows[rng.IntN(len(flows))]
-		w.Write(start+at, f.Frame(testkit.ACK, testkit.AppendCommand(nil, "GET", key)))
+		w.Write(start+at, f.Frame(testkit.ACK, testkit.AppendCommand(nil, "GET", names.Replace(key))))
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
