@@ -23,6 +23,7 @@ import (
 
 	"github.com/hotsniff/hotsniff/hotlist"
 	"github.com/hotsniff/hotsniff/hotlist/redistest"
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // authority makes certificates for 127.0.0.1.
@@ -92,12 +93,9 @@ func (a *authority) issue(name string, end time.Time) (cert, key string) {
 }
 
 func tlsPort(t *testing.T) string {
-	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed; this test needs a real one")
-	}
+	bin := testkit.Program(t, "redis-server")
 	if out, _ := exec.Command(bin, "--tls-port", "0", "--tls-cert-file", "/nonexistent", "--port", "0", "--help-me-fail", "x").CombinedOutput(); strings.Contains(string(out), "tls-port") {
-		t.Skip("redis-server is built without TLS")
+		testkit.Missing(t, "redis-server is built without TLS")
 	}
 	return fmt.Sprint(redistest.FreePort(t))
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // needCapture skips a live test when this process may not open packet sockets.
@@ -32,10 +34,7 @@ func needCapture(t *testing.T) {
 // startRedis runs a redis-server of its own on a free loopback port.
 func startRedis(t *testing.T) (port int) {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed")
-	}
+	path := testkit.Program(t, "redis-server")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -353,6 +352,7 @@ func TestLiveWithoutPermission(t *testing.T) {
 // makeVeth makes a pair of connected devices, both up.
 func makeVeth(t *testing.T, one, other string) {
 	t.Helper()
+	testkit.Program(t, "ip")
 	exec.Command("ip", "link", "del", one).Run() // left by a run that was killed
 	if out, err := exec.Command("ip", "link", "add", one, "type", "veth", "peer", "name", other).CombinedOutput(); err != nil {
 		t.Skipf("cannot make a device pair: %v: %s", err, out)

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,20 +20,21 @@ import (
 	"github.com/hotsniff/hotsniff/actions"
 	"github.com/hotsniff/hotsniff/hotlist"
 	"github.com/hotsniff/hotsniff/hotlist/redistest"
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // patience is for what should take a moment, on a machine that is busy.
 const patience = 60 * time.Second
 
 func TestNodeSubscriber(t *testing.T) {
-	node, npm := need(t, "node"), need(t, "npm")
+	node, npm := testkit.Program(t, "node"), testkit.Program(t, "npm")
 	dir := copied(t, "node", "package.json", "package-lock.json", "subscriber.mjs")
 	ci := exec.Command(npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts")
 	ci.Dir = dir
 	if out, err := ci.CombinedOutput(); err != nil {
 		for _, code := range []string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH"} {
 			if bytes.Contains(out, []byte(code)) {
-				t.Skipf("npm cannot reach its registry (%s); this test needs the package redis", code)
+				testkit.Missing(t, "npm cannot reach its registry (%s); this test needs the package redis", code)
 			}
 		}
 		t.Fatalf("npm ci: %v\n%s", err, out)
@@ -43,7 +43,7 @@ func TestNodeSubscriber(t *testing.T) {
 }
 
 func TestPythonSubscriber(t *testing.T) {
-	python := need(t, "python3")
+	python := testkit.Program(t, "python3")
 	follows(t, python, filepath.Join(copied(t, "python", "subscriber.py"), "subscriber.py"))
 }
 
@@ -73,57 +73,6 @@ func TestLockNamesNoRegistry(t *testing.T) {
 	}
 	if bytes.Contains(b, []byte("://")) || !bytes.Contains(b, []byte(`"integrity": "sha512-`)) {
 		t.Error("package-lock.json names a host or lacks hashes: npm config set omit-lockfile-registry-resolved true")
-	}
-}
-
-// need returns the path of a program. Where it is missing the test is skipped on
-// a developer's machine, and fails in CI: there a test that never runs is worth
-// nothing.
-func need(t testing.TB, name string) string {
-	t.Helper()
-	bin, err := exec.LookPath(name)
-	if err == nil {
-		return bin
-	}
-	if inCI() {
-		t.Fatalf("%s is not installed (scripts/setup.sh installs it)", name)
-	}
-	t.Skipf("%s is not installed; this test runs an example with it", name)
-	return ""
-}
-
-// inCI reports whether this runs in continuous integration, by the variable
-// that all of them set.
-func inCI() bool {
-	ci, err := strconv.ParseBool(os.Getenv("CI"))
-	return err == nil && ci
-}
-
-// told is a test that notes how it was ended.
-type told struct {
-	testing.TB
-	failed, skipped bool
-}
-
-func (n *told) Helper()               {}
-func (n *told) Fatalf(string, ...any) { n.failed = true }
-func (n *told) Skipf(string, ...any)  { n.skipped = true }
-
-func TestMissingProgramsFailInCI(t *testing.T) {
-	for _, c := range []struct {
-		ci   string
-		fail bool
-	}{{"true", true}, {"1", true}, {"", false}, {"false", false}} {
-		t.Setenv("CI", c.ci)
-		n := &told{TB: t}
-		need(n, "no-such-program")
-		// Fatalf and Skipf end a real test: what comes first counts.
-		if n.failed != c.fail || !n.failed && !n.skipped {
-			t.Errorf("CI=%q: failed %v, skipped %v", c.ci, n.failed, n.skipped)
-		}
-	}
-	if need(t, "sh") == "" {
-		t.Error("sh was not found")
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // TestImports keeps the package light for those who import it: no packet
@@ -14,7 +16,7 @@ func TestImports(t *testing.T) {
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
-		t.Skipf("go list: %v", err)
+		testkit.Missing(t, "go list: %v", err)
 	}
 	allowed := []string{
 		"github.com/hotsniff/hotsniff/hotlist", "github.com/redis/go-redis/v9", "github.com/maypok86/otter/v2",

@@ -63,6 +63,7 @@ func TestStaticRunsInAnEmptyRoot(t *testing.T) {
 		t.Errorf("read: %v, %d requests\n%s", err, file.Requests, out)
 	}
 
+	testkit.Program(t, "redis-server")
 	server, err := testkit.StartRedis()
 	if err != nil {
 		t.Fatal(err)

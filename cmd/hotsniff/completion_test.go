@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // printed is what a command writes to standard output.
@@ -33,11 +35,7 @@ func script(t *testing.T, shell, name string) string {
 // shellOutput runs a program of a shell, or skips without that shell.
 func shellOutput(t *testing.T, shell string, args ...string) []string {
 	t.Helper()
-	bin, err := exec.LookPath(shell)
-	if err != nil {
-		t.Skip(shell + " is not installed (scripts/setup.sh installs it)")
-	}
-	out, err := exec.Command(bin, args...).CombinedOutput()
+	out, err := exec.Command(testkit.Program(t, shell), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", shell, err, out)
 	}
@@ -113,12 +111,8 @@ func TestManualPage(t *testing.T) {
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("groff is not installed: the page was not formatted")
-	}
 	var errs strings.Builder
-	cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z", path)
+	cmd := exec.Command(testkit.Program(t, "groff"), "-man", "-Tutf8", "-ww", "-z", path)
 	cmd.Stderr = &errs
 	if err := cmd.Run(); err != nil || errs.Len() > 0 {
 		t.Errorf("groff: %v\n%s", err, errs.String())

@@ -169,9 +169,7 @@ func namespaces(t *testing.T, names ...string) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: this test makes network namespaces")
 	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("ip is not installed (scripts/setup.sh installs it)")
-	}
+	testkit.Program(t, "ip")
 	for _, name := range names {
 		t.Cleanup(func() { exec.Command("ip", "netns", "del", name).Run() })
 		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
@@ -247,10 +245,7 @@ func TestDoctorWithoutRights(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: this test runs the program as nobody")
 	}
-	setpriv, err := exec.LookPath("setpriv")
-	if err != nil {
-		t.Skip("setpriv is not installed (package util-linux)")
-	}
+	setpriv := testkit.Program(t, "setpriv")
 	bin, metrics := doctorBin(t)
 	dir, err := os.MkdirTemp("", "hotsniff-doctor-")
 	if err != nil {

@@ -115,17 +115,14 @@ type captureFlags struct {
 
 // samplingFlags bound what the capture costs.
 type samplingFlags struct {
-	Budget float64 `name:"sampling.cpu-budget" default:"0.10" help:"CPU time that the capture may take, as a part of one core. Above it, and when the kernel drops packets, only 1 packet in N is looked at, N up to 1024 as the load asks. 0: no limit."`
+	Budget float64 `name:"sampling.cpu-budget" default:"0.10" min:"0" max:"1" help:"CPU time that the capture may take, as a part of one core. Above it, and when the kernel drops packets, only 1 packet in N is looked at, N up to 1024 as the load asks. 0: no limit."`
 	Every  int     `name:"sampling.every" default:"0" placeholder:"N" help:"Always look at 1 packet in N: 1, 2, 4 ... 1024. 0: as the budget asks."`
 }
 
-func (f *samplingFlags) config() (pipeline.BudgetConfig, error) {
+func (f *samplingFlags) config(a *app) (pipeline.BudgetConfig, error) {
 	cfg := pipeline.BudgetConfig{Ratio: f.Budget, Every: f.Every}
-	switch {
-	case !(f.Budget >= 0 && f.Budget <= 1):
-		return cfg, usageError{fmt.Errorf("--sampling.cpu-budget: want a ratio from 0 to 1, not %v", f.Budget)}
-	case f.Every < 0 || f.Every > capture.MaxSampleEvery || f.Every&(f.Every-1) != 0:
-		return cfg, usageError{fmt.Errorf("--sampling.every: want a power of two up to %d, not %d", capture.MaxSampleEvery, f.Every)}
+	if f.Every < 0 || f.Every > capture.MaxSampleEvery || f.Every&(f.Every-1) != 0 {
+		return cfg, a.blame("sampling.every", fmt.Errorf("want a power of two up to %d, not %d", capture.MaxSampleEvery, f.Every))
 	}
 	return cfg, nil
 }

@@ -37,6 +37,7 @@ func newFloodWire(t *testing.T) (w *floodWire, device string) {
 	// Two runs at once must not meet on one wire.
 	device = fmt.Sprintf("hsnf%d", os.Getpid())
 	far := device + "x"
+	testkit.Program(t, "ip")
 	exec.Command("ip", "link", "del", device).Run() // left by a run that was killed
 	for _, arguments := range []string{"link add " + device + " type veth peer name " + far, "link set " + device + " up", "link set " + far + " up"} {
 		if out, err := exec.Command("ip", strings.Fields(arguments)...).CombinedOutput(); err != nil {

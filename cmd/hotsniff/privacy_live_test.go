@@ -1,7 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,51 +23,154 @@ import (
 	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
-// TestNoSurfaceShowsAClearName drives a key with a person's name and number to
-// the list and looks for it on every surface, in each mode.
-func TestNoSurfaceShowsAClearName(t *testing.T) {
-	secret := write(t, "privacy.key", strings.Repeat("k", 32))
+// privacyMode is one way to hide a name, and what is shown in its place.
+type privacyMode struct {
+	name, shown string
+	flags       []string
+}
+
+const privacySecret = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+
+// privacyModes returns every mode, for a key of which user: may be seen.
+func privacyModes(t *testing.T, key string) []privacyMode {
+	t.Helper()
+	secret := write(t, "privacy.key", privacySecret)
 	rewrite := write(t, "rewrite.yml", "privacy:\n  keys: pattern\n  rewrite:\n    - match: 'user:\\w+'\n      to: 'user:*'\n")
-	const key = "user:alice:47114711"
-	for _, mode := range []struct {
-		name, shown string
-		flags       []string
-		listed      string // on the channel; "" for none
-	}{
-		{"pattern", "user:alice:*", []string{"--privacy.keys=pattern"}, key},
-		{"rewrite", "user:*:*", []string{"--config.file=" + rewrite, "--publish.masked"}, "user:*:*"},
-		{"hash", "#", []string{"--privacy.keys=hash", "--privacy.key-file=" + secret}, key},
-		{"truncate", "user:a…", []string{"--privacy.keys=truncate", "--privacy.keep=6"}, key},
-		{"deny", "(hidden)", []string{"--privacy.deny=other,user:*"}, ""},
-	} {
-		t.Run(mode.name, func(t *testing.T) {
-			t.Parallel()
-			server := live(t)
-			flags := append([]string{"--publish.redis-url", "redis://" + server.Addr(), "--node", "n1", "--log.level=debug"}, mode.flags...)
-			p := startDaemon(t, server.Port, flags...)
-			load(t, server, key)
-			eventually(t, "the key is on the list", func() bool {
-				body, err := p.get("/api/v1/hotkeys")
-				return err == nil && strings.Contains(body, mode.shown) && strings.Contains(p.logText(), "key is hot")
-			})
-			clear := "47114711"
-			for _, path := range []string{"/metrics", "/api/v1/hotkeys", "/api/v1/hotkeys?window=5s", "/api/v1/status", "/"} {
-				body, err := p.get(path)
-				if err != nil {
-					t.Error(err)
+	mac := hmac.New(sha256.New, []byte(privacySecret))
+	mac.Write([]byte(key))
+	return []privacyMode{
+		{"pattern", "user:alice:*", []string{"--privacy.keys=pattern"}},
+		{"rewrite", "user:*:*", []string{"--config.file=" + rewrite}},
+		{"hash", "#" + hex.EncodeToString(mac.Sum(nil))[:16], []string{"--privacy.keys=hash", "--privacy.key-file=" + secret, "--privacy.clients=none"}},
+		{"truncate", "user:a…", []string{"--privacy.keys=truncate", "--privacy.keep=6"}},
+		{"deny", "(hidden)", []string{"--privacy.deny=other,user:*"}},
+	}
+}
+
+// aliceKey is a key with a person's name and number; aliceClear is what nobody
+// may read of it in any mode, as it is and as base64 of the key.
+const (
+	aliceKey   = "user:alice:47114711"
+	aliceClear = "47114711"
+)
+
+func checkHidden(t *testing.T, where, text string) {
+	t.Helper()
+	noSecret(t, where, text, []string{aliceClear, base64.StdEncoding.EncodeToString([]byte(aliceKey))})
+}
+
+func checkShown(t *testing.T, where, text, shown string) {
+	t.Helper()
+	checkHidden(t, where, text)
+	if !strings.Contains(text, shown) {
+		t.Errorf("%s does not show %q:\n%.600s", where, shown, text)
+	}
+}
+
+// TestNoSurfaceShowsAClearName drives a key to the list and looks for its name
+// on every surface of the daemon, in each mode; on the channel it is clear
+// unless --publish.masked says otherwise.
+func TestNoSurfaceShowsAClearName(t *testing.T) {
+	for _, mode := range privacyModes(t, aliceKey) {
+		for _, masked := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, channel masked %v", mode.name, masked), func(t *testing.T) {
+				t.Parallel()
+				server := live(t)
+				flags := append([]string{"--publish.redis-url", "redis://" + server.Addr(), "--node", "n1", "--log.level=debug"}, mode.flags...)
+				listed := aliceKey
+				if masked {
+					flags, listed = append(flags, "--publish.masked"), mode.shown
 				}
-				noSecret(t, path, body, []string{clear})
-				if !strings.Contains(body, mode.shown) && !strings.Contains(path, "status") && path != "/" {
-					t.Errorf("%s does not show %q", path, mode.shown)
+				if mode.name == "deny" {
+					listed = ""
 				}
-			}
-			eventually(t, "the list is retained", func() bool {
-				names, err := listed(t, server)
-				return err == nil && names == mode.listed
+				p := startDaemon(t, server.Port, flags...)
+				load(t, server, aliceKey)
+				eventually(t, "the key is on the list", func() bool {
+					body, err := p.get("/api/v1/hotkeys")
+					return err == nil && strings.Contains(body, mode.shown) && strings.Contains(p.logText(), "key is hot")
+				})
+				checkWeb(t, p, mode)
+				checkTop(t, p, mode)
+				checkChannel(t, server, listed)
+				p.stop(t, syscall.SIGTERM)
+				checkShown(t, "the log", p.logText(), mode.shown)
 			})
-			p.stop(t, syscall.SIGTERM)
-			noSecret(t, "the log", p.logText(), []string{clear})
-		})
+		}
+	}
+}
+
+// checkWeb looks at everything that HTTP serves.
+func checkWeb(t *testing.T, p *daemonProcess, mode privacyMode) {
+	t.Helper()
+	for _, path := range []string{"/metrics", "/api/v1/hotkeys", "/api/v1/hotkeys?window=5s", "/api/v1/status", "/", "/page.js"} {
+		body, err := p.get(path)
+		if err != nil {
+			t.Error(err)
+		}
+		if checkHidden(t, path, body); path == "/metrics" || strings.Contains(path, "hotkeys") {
+			checkShown(t, path, body, mode.shown)
+		}
+		if mode.name == "hash" && strings.Contains(path, "hotkeys") && strings.Contains(body, "127.0.0.1") {
+			t.Errorf("%s shows a client's address", path)
+		}
+	}
+	checkShown(t, "the stream", stream(t, p, mode.shown), mode.shown)
+}
+
+// stream reads the events of the page until one holds want, or for some frames.
+func stream(t *testing.T, p *daemonProcess, want string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", p.url+"/api/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var text strings.Builder
+	for lines := bufio.NewScanner(resp.Body); lines.Scan() && !strings.Contains(text.String(), want); {
+		text.WriteString(lines.Text() + "\n")
+	}
+	return text.String()
+}
+
+// checkTop looks at what hotsniff top makes of the daemon.
+func checkTop(t *testing.T, p *daemonProcess, mode privacyMode) {
+	t.Helper()
+	code, out, errOut := hotsniff(t, "", "top", "--url", p.url, "--once")
+	if code != 0 || errOut != "" {
+		t.Errorf("top: got %d, %q", code, errOut)
+	}
+	shown := mode.shown
+	if mode.name == "truncate" {
+		shown = "user:a" // the locale of the test may lack the dots
+	}
+	checkShown(t, "top --once", out, shown)
+}
+
+// checkChannel wants one name on the retained list and from watch, or none.
+func checkChannel(t *testing.T, server *testkit.Redis, want string) {
+	t.Helper()
+	eventually(t, "the list is retained", func() bool {
+		names, err := listed(t, server)
+		return err == nil && names == want
+	})
+	for _, format := range []string{"json", "table"} {
+		code, out, errOut := hotsniff(t, "", "watch", "--redis-url", "redis://"+server.Addr(), "--once", "--format", format)
+		if code != 0 || errOut != "" {
+			t.Errorf("watch: got %d, %q", code, errOut)
+		}
+		if want != aliceKey {
+			checkHidden(t, "watch", out)
+		}
+		if !strings.Contains(out, want) {
+			t.Errorf("watch --format %s does not show %q:\n%s", format, want, out)
+		}
 	}
 }
 
@@ -92,34 +205,48 @@ func load(t *testing.T, server *testkit.Redis, key string) {
 	}
 }
 
+// aliceFile is a capture in which aliceKey is hot from begin to end.
+func aliceFile(t *testing.T) string {
+	t.Helper()
+	return timelineFile(t, "config:global", aliceKey)
+}
+
 func TestReadMasksReportAndEvents(t *testing.T) {
-	file := corpusFile(t, "timeline.pcap").Path
-	for _, args := range [][]string{{"--format=json"}, {"--format=csv"}, {"--format=table"}, {"--events"}} {
-		code, out, errOut := hotsniff(t, "", append([]string{"read", "--privacy.keys=truncate", "--privacy.keep=3", file}, args...)...)
-		if code != 0 || errOut != "" {
-			t.Fatalf("%v: got %d, %q", args, code, errOut)
+	file := aliceFile(t)
+	for _, mode := range privacyModes(t, aliceKey) {
+		html := filepath.Join(t.TempDir(), "report.html")
+		for _, args := range [][]string{{"--format=json"}, {"--format=csv"}, {"--format=table"}, {"--events"}, {"--html", html}} {
+			args = slices.Concat([]string{"read"}, args, mode.flags, []string{file})
+			code, out, errOut := hotsniff(t, "", args...)
+			if code != 0 || errOut != "" {
+				t.Fatalf("%v: got %d, %q", args, code, errOut)
+			}
+			checkShown(t, strings.Join(args, " "), out, mode.shown)
 		}
-		if strings.Contains(out, "config:") || !strings.Contains(out, "con") {
-			t.Errorf("%v shows the clear name, or nothing:\n%.300s", args, out)
+		text, err := os.ReadFile(html)
+		if err != nil {
+			t.Fatal(err)
 		}
+		checkShown(t, mode.name+": the page", string(text), mode.shown)
 	}
 }
 
 func TestTopMasks(t *testing.T) {
-	file := corpusFile(t, "timeline.pcap").Path
-	for _, args := range [][]string{{"--once"}, {"--format=json"}, {"--format=csv"}} {
-		code, out, errOut := hotsniff(t, "", append([]string{"top", "--read", file, "--speed=max", "--privacy.keys=truncate", "--privacy.keep=3"}, args...)...)
-		if code != 0 || errOut != "" {
-			t.Fatalf("%v: got %d, %q", args, code, errOut)
-		}
-		if strings.Contains(out, "config:") || !strings.Contains(out, "con…") {
-			t.Errorf("%v shows the clear name, or nothing:\n%.300s", args, out)
+	file := aliceFile(t)
+	for _, mode := range privacyModes(t, aliceKey) {
+		for _, args := range [][]string{{"--once"}, {"--format=json"}, {"--format=csv"}} {
+			args = slices.Concat([]string{"top", "--read", file, "--speed=max"}, args, mode.flags)
+			code, out, errOut := hotsniff(t, "", args...)
+			if code != 0 || errOut != "" {
+				t.Fatalf("%v: got %d, %q", args, code, errOut)
+			}
+			checkShown(t, strings.Join(args, " "), out, strings.TrimSuffix(mode.shown, "…"))
 		}
 	}
 }
 
 func TestPrivacyMistakesAreUsage(t *testing.T) {
-	file := corpusFile(t, "timeline.pcap").Path
+	file := timelineFile(t)
 	short := write(t, "short.key", "x")
 	for _, c := range []struct {
 		flags []string

@@ -13,7 +13,7 @@ import (
 	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
-// corpusFile returns a capture of the corpus by name, or skips.
+// corpusFile returns a capture of the corpus by name.
 func corpusFile(t *testing.T, name string) testkit.Capture {
 	t.Helper()
 	all, err := testkit.Corpus()
@@ -22,7 +22,7 @@ func corpusFile(t *testing.T, name string) testkit.Capture {
 	}
 	i := slices.IndexFunc(all, func(c testkit.Capture) bool { return c.Name == name })
 	if i < 0 {
-		t.Skipf("%s is not in this checkout", name)
+		t.Fatalf("%s is not in the corpus", name)
 	}
 	return all[i]
 }
@@ -158,9 +158,9 @@ func readEvents(t *testing.T, path string) (lines []eventLine, text string) {
 // TestEventsFollowTheTimeline: four minutes with a key that is hot in the
 // second one and another that has 6 % all the time.
 func TestEventsFollowTheTimeline(t *testing.T) {
-	c := corpusFile(t, "timeline.pcap")
-	start := readJSON(t, "", c.Path).From
-	events, text := readEvents(t, c.Path)
+	path := timelineFile(t)
+	start := readJSON(t, "", path).From
+	events, text := readEvents(t, path)
 	var promo []string
 	steady := 0
 	for _, e := range events {
@@ -183,7 +183,7 @@ func TestEventsFollowTheTimeline(t *testing.T) {
 	if !slices.Equal(promo, []string{"hot", "cooling", "gone"}) && !slices.Equal(promo, []string{"hot", "cooling"}) || steady != 1 {
 		t.Errorf("got %v for promo:banner and %d for config:global", promo, steady)
 	}
-	if _, again := readEvents(t, c.Path); again != text {
+	if _, again := readEvents(t, path); again != text {
 		t.Error("a second replay gives other bytes")
 	}
 }

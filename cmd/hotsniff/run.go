@@ -59,7 +59,7 @@ func (c *runCmd) Run(a *app) error {
 		return err
 	}
 	cfg.Top = c.Top
-	if cfg.Budget, err = c.samplingFlags.config(); err != nil {
+	if cfg.Budget, err = c.samplingFlags.config(a); err != nil {
 		return err
 	}
 	cfg.CPUTime = threadCPUTime

@@ -123,7 +123,7 @@ func (c *runCmd) check(a *app) error {
 	if _, err := c.masker(a); err != nil {
 		return err
 	}
-	if _, err := c.samplingFlags.config(); err != nil {
+	if _, err := c.samplingFlags.config(a); err != nil {
 		return err
 	}
 	if err := c.webFlags.validate(a); err != nil {

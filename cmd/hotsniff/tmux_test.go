@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // tmux is a real terminal with a program in it.
@@ -21,9 +23,7 @@ type tmux struct {
 // When it has ended the terminal stays, and shows its exit code.
 func startTmux(t *testing.T, width, height int, env []string, args ...string) *tmux {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("terminal test skipped: tmux is not installed (scripts/setup.sh installs it)")
-	}
+	testkit.Program(t, "tmux")
 	dir := t.TempDir()
 	x := &tmux{t, filepath.Join(dir, "tmux"), filepath.Join(dir, "pid")}
 	args = append([]string{"sh", "-c", `echo $$ >"$0"; exec "$@"`, x.pid, "env"}, append(env, args...)...)

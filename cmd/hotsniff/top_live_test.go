@@ -292,11 +292,7 @@ func TestTopWithoutRightsSaysWhatToDo(t *testing.T) {
 	}
 	cmd := exec.Command(copied, "top", "--once")
 	if os.Getuid() == 0 {
-		setpriv, err := exec.LookPath("setpriv")
-		if err != nil {
-			t.Skip("skipped: root, and no setpriv to give rights up")
-		}
-		cmd = exec.Command(setpriv, "--bounding-set", "-all", "--inh-caps", "-all", copied, "top", "--once")
+		cmd = exec.Command(testkit.Program(t, "setpriv"), "--bounding-set", "-all", "--inh-caps", "-all", copied, "top", "--once")
 	} else if testkit.CanCapture() {
 		t.Skip("skipped: this user may capture")
 	}

@@ -48,8 +48,16 @@ func (f *webFlags) lowPorts() bool {
 	})
 }
 
-// validate checks the file of the exporter toolkit.
+// validate checks the addresses and the file of the exporter toolkit.
 func (f *webFlags) validate(a *app) error {
+	if len(f.Listen) == 0 && !f.SystemdSocket {
+		return a.blame("web.listen-address", errors.New("want an address"))
+	}
+	for _, addr := range f.Listen {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return a.blame("web.listen-address", fmt.Errorf("want an address such as 127.0.0.1:9379, not %q", addr))
+		}
+	}
 	err := web.Validate(f.WebConfig)
 	if err == nil {
 		return nil
@@ -65,9 +73,6 @@ func (f *webFlags) listen() ([]net.Listener, error) {
 			err = errors.New("--web.systemd-socket: systemd has handed over no socket")
 		}
 		return all, err
-	}
-	if len(f.Listen) == 0 {
-		return nil, usageError{errors.New("--web.listen-address: want an address")}
 	}
 	var all []net.Listener
 	for _, addr := range f.Listen {

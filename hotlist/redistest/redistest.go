@@ -1,7 +1,7 @@
 // Package redistest starts real Redis servers for tests, on free ports of the
 // loopback, and does to them what happens to servers in operation: kill, stop,
 // restart. A test that needs a server is skipped where redis-server is not
-// installed. It is used by the tests of hotsniff only.
+// installed, and fails there in continuous integration. It is used by the tests of hotsniff only.
 package redistest
 
 import (
@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
 // startTimeout is generous: several packages test on the same small machine.
@@ -45,10 +47,7 @@ type Server struct {
 // and waits until it answers.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed; this test needs a real one")
-	}
+	bin := testkit.Program(t, "redis-server")
 	port := FreePort(t)
 	s := &Server{t: t, Port: port, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Dir: t.TempDir()}
 	s.args = append([]string{bin, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", s.Dir,
@@ -201,10 +200,7 @@ func Eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 // rewrite.
 func StartSentinel(t testing.TB, conf string) *Server {
 	t.Helper()
-	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("redis-server is not installed; this test needs a real one")
-	}
+	bin := testkit.Program(t, "redis-server")
 	port := FreePort(t)
 	s := &Server{t: t, Port: port, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Dir: filepath.Dir(conf)}
 	s.args = []string{bin, conf, "--sentinel", "--port", strconv.Itoa(port), "--dir", s.Dir}

@@ -77,13 +77,15 @@ func maskView(t *topk.Snapshot, m Masker) *topk.Snapshot {
 		if shown != string(k.Key) {
 			k.Key, k.KeyLen, k.Truncated, k.Hash = []byte(shown), int64(len(shown)), false, 0
 		}
-		maskClient(&k, m)
 		if at, ok := row[shown]; ok {
 			mergeKey(&out.Keys[at], &k)
 			continue
 		}
 		row[shown] = len(out.Keys)
 		out.Keys = append(out.Keys, k)
+	}
+	for i := range out.Keys {
+		maskClient(&out.Keys[i], m) // after merging, which compares addresses
 	}
 	slices.SortFunc(out.Keys, topk.CompareKeys)
 	return &out
@@ -99,13 +101,9 @@ func maskClient(k *topk.KeyStat, m Masker) {
 // listRank orders states by how much they matter to who reads a row.
 var listRank = [...]int{topk.StateNone: 0, topk.StateBanned: 1, topk.StateProbable: 2, topk.StateCooling: 3, topk.StatePinned: 4, topk.StateHot: 5}
 
-// mergeKey adds k to the row of a key with at least as many accesses. Clients
-// may be the same ones, so their number is that of the largest set, a floor.
+// mergeKey adds k to the row of a key with at least as many accesses.
 func mergeKey(row, k *topk.KeyStat) {
-	total := float64(row.Accesses + k.Accesses)
-	if total > 0 {
-		row.TopClientShare *= float64(row.Accesses) / total // surely its part still
-	}
+	mergeClients(row, k)
 	if listRank[k.State] > listRank[row.State] {
 		row.State, row.Cause, row.Rule, row.Group, row.Action, row.TTL, row.Copies = k.State, k.Cause, k.Rule, k.Group, k.Action, k.TTL, k.Copies
 	}
@@ -128,9 +126,29 @@ func mergeKey(row, k *topk.KeyStat) {
 	row.Detailed = row.Detailed && k.Detailed
 	row.Extrapolated = row.Extrapolated || k.Extrapolated
 	row.OtherCommands += k.OtherCommands
-	row.Clients = max(row.Clients, k.Clients)
 	row.Commands = mergeCommands(row.Commands, k.Commands)
 	row.History = mergeHistory(row.History, k.History)
+}
+
+// mergeClients goes before the accesses are added up. Clients may be the same
+// ones, so their number is that of the largest set, a floor; two keys with one
+// client each are no single client unless it is the same.
+func mergeClients(row, k *topk.KeyStat) {
+	known := row.TopClientShare > 0 && k.TopClientShare > 0
+	same := known && row.TopClient == k.TopClient
+	if row.Clients == 1 && k.Clients == 1 && known && !same {
+		row.Clients = 2
+	}
+	row.Clients = max(row.Clients, k.Clients)
+	total := float64(row.Accesses + k.Accesses)
+	if total == 0 {
+		return
+	}
+	accesses := row.TopClientShare * float64(row.Accesses) // surely its part still
+	if same {
+		accesses += k.TopClientShare * float64(k.Accesses)
+	}
+	row.TopClientShare = min(accesses/total, 1)
 }
 
 // mergeCommands returns the sum of both; neither is changed.

@@ -86,3 +86,35 @@ func TestMaskedEventsHoldNoClearName(t *testing.T) {
 		t.Error("masking changed the event")
 	}
 }
+
+// TestMergedRowsAreNoSingleClient: each key has one client, and only where it is
+// the same one has the row of both; whether addresses are shown or not.
+func TestMergedRowsAreNoSingleClient(t *testing.T) {
+	one, other, hidden := [16]byte{15: 1}, [16]byte{15: 2}, [16]byte{14: 0xee, 15: 1}
+	hiddenToo := [16]byte{14: 0xee, 15: 2}
+	for _, c := range []struct {
+		what    string
+		clients [3][16]byte
+		want    int
+		share   float64
+	}{
+		{"one client", [3][16]byte{one, one, one}, 1, 1},
+		{"two in one network", [3][16]byte{one, other, one}, 2, 0.75},
+		{"two that are not shown", [3][16]byte{hidden, hiddenToo, hidden}, 2, 0},
+		{"the last is another", [3][16]byte{one, one, other}, 2, 0.75},
+	} {
+		view := &topk.Snapshot{}
+		for i, client := range c.clients {
+			k := topk.KeyStat{Key: []byte{'u', ':', byte('1' + i)}, Accesses: 20, Clients: 1, TopClient: client, TopClientShare: 1}
+			if i == 0 {
+				k.Accesses = 40
+			}
+			view.Keys = append(view.Keys, k)
+		}
+		s := &Snapshot{Ports: []PortSnapshot{{Slow: view}}}
+		keys := s.Masked(&headMasker{}).Ports[0].Slow.Keys
+		if len(keys) != 1 || keys[0].Clients != c.want || keys[0].TopClientShare != c.share || keys[0].TopClient[15] != 0 {
+			t.Errorf("%s: got %+v; want %d clients and a share of %v", c.what, keys, c.want, c.share)
+		}
+	}
+}

@@ -22,10 +22,17 @@ func Program(t Tester, name string) string {
 	if err == nil {
 		return bin
 	}
-	end := t.Skipf
-	if ci, err := strconv.ParseBool(os.Getenv("CI")); err == nil && ci {
-		end = t.Fatalf
-	}
-	end("%s is not installed (scripts/setup.sh installs it)", name)
+	Missing(t, "%s is not installed (scripts/setup.sh installs it)", name)
 	return ""
+}
+
+// Missing ends a test that lacks what scripts/setup.sh installs, as Program
+// does. What a test lacks by its user's rights is not meant: it skips.
+func Missing(t Tester, format string, args ...any) {
+	t.Helper()
+	if ci, err := strconv.ParseBool(os.Getenv("CI")); err == nil && ci {
+		t.Fatalf(format, args...)
+		return
+	}
+	t.Skipf(format, args...)
 }
