@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,5 +120,44 @@ func TestEverySettingIsDocumentedCompletely(t *testing.T) {
 	}
 	if rows < 25 {
 		t.Errorf("only %d settings are documented", rows)
+	}
+}
+
+// TestEverySettingIsKeyVariableAndFlag gives each documented setting that does
+// not take any text a wrong value, by each way: what is not read complains of
+// nothing.
+func TestEverySettingIsKeyVariableAndFlag(t *testing.T) {
+	_, docs, _ := hotsniff(t, "", "config-docs")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // a start that is not refused ends at once
+	start := func(args ...string) (int, string) {
+		var errOut bytes.Buffer
+		code := run(ended, append([]string{"run"}, args...), stdio{strings.NewReader(""), &bytes.Buffer{}, &errOut})
+		return code, errOut.String()
+	}
+	tried := 0
+	for line := range strings.Lines(docs) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 6 || !strings.HasPrefix(line, "| `") || strings.TrimSpace(cells[3]) == "" {
+			continue
+		}
+		tried++
+		key, variable := strings.Trim(cells[0], "| `"), strings.Trim(cells[1], "`")
+		if code, text := start("--" + key + "=@"); code != exitUsage || !strings.Contains(text, key) {
+			t.Errorf("--%s=@: got %d, %q", key, code, text)
+		}
+		file := write(t, "h.yml", key+": \"@\"\n")
+		if code, text := start("--config.file", file); code != exitFailure || !strings.Contains(text, "h.yml:1: "+key) {
+			t.Errorf("%s: \"@\" in the file: got %d, %q", key, code, text)
+		}
+		os.Setenv(variable, "@")
+		code, text := start()
+		os.Unsetenv(variable)
+		if code == 0 || !strings.Contains(text, key) && !strings.Contains(text, variable) {
+			t.Errorf("%s=@: got %d, %q", variable, code, text)
+		}
+	}
+	if tried < 20 {
+		t.Errorf("only %d settings were tried", tried)
 	}
 }
