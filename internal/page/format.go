@@ -58,11 +58,22 @@ func age(d time.Duration) string {
 
 // bytesPerSecond writes the bytes of a key, requests and replies together.
 func bytesPerSecond(r *report.Report, k *report.Key) string {
+	if k.Unwatched() {
+		return none
+	}
 	s := report.Bytes(uint64(float64(k.Bytes())/r.Seconds())) + "/s"
 	if k.ReplyEstimated {
 		s = "~" + s
 	}
 	return s
+}
+
+// clientsText writes the number of clients of a key.
+func clientsText(k *report.Key) string {
+	if k.Unwatched() {
+		return none
+	}
+	return number(float64(k.Clients))
 }
 
 // topCommand names the most frequent command and its part.

@@ -238,3 +238,13 @@ func TestTheHeadNamesTheWholeWindow(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsNotWatchedIsNotZero(t *testing.T) {
+	s := snapshot(0, "a")
+	k := &s.Ports[0].Slow.Keys[0]
+	k.RequestBytes, k.ReplyBytes, k.Clients, k.TopClientShare = 0, 0, 0, 0
+	h, _ := handler(s)
+	if body := get(h, "/").Body.String(); strings.Contains(body, "0 B/s") || strings.Contains(body, `data-label="Clients">0<`) || !strings.Contains(body, `data-label="Clients">-<`) || strings.Contains(body, "80/20") {
+		t.Error(body)
+	}
+}

@@ -96,7 +96,7 @@ func newRow(r *report.Report, k *report.Key, scale float64) row {
 		Key: report.PrintableKey(k.Key, cellKeyWidth), Port: strconv.Itoa(int(k.Port)), State: k.State, Action: k.Action,
 		Share: report.Percent(k.Share), Bounds: bounds(k),
 		Bar:  bar{x(k.ShareLow), x(k.ShareHigh - k.ShareLow), x(k.Share)},
-		Rate: report.Rate(k.AccessesPerSecond), ReadsWrites: k.ReadsWrites(), Bytes: bytesPerSecond(r, k), Clients: number(float64(k.Clients)),
+		Rate: report.Rate(k.AccessesPerSecond), ReadsWrites: k.ReadsWrites(), Bytes: bytesPerSecond(r, k), Clients: clientsText(k),
 		TopClient: k.TopClientText(), Command: topCommand(k), Spark: spark(k.History),
 	}
 	if k.Since != nil {

@@ -105,7 +105,7 @@ func Age(d time.Duration) string {
 // Neither is 0 that is not.
 func (k *Key) ReadsWrites() string {
 	total := k.Reads + k.Writes
-	if total == 0 {
+	if total == 0 || k.Unwatched() {
 		return "-"
 	}
 	writes := int(math.Round(100 * float64(k.Writes) / float64(total)))
@@ -138,6 +138,20 @@ func (k *Key) TopClientText() string {
 		return k.TopClient.Address
 	}
 	return fmt.Sprintf("%s %.0f%%", k.TopClient.Address, k.TopClient.Share*100)
+}
+
+// Unwatched reports whether nothing but the accesses of the key is known. Its
+// writes, bytes, clients and commands are followed from when it has enough of
+// them; the zeros before say nothing.
+func (k *Key) Unwatched() bool { return k.Accesses > 0 && k.Clients == 0 }
+
+// known returns a text about writes, bytes or clients of the key, "-" where they are
+// not known.
+func (k *Key) known(text string) string {
+	if k.Unwatched() {
+		return "-"
+	}
+	return text
 }
 
 // Bytes returns the bytes of requests and replies together.

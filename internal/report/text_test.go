@@ -98,3 +98,21 @@ func TestTheTopClientHasAPartOnlyWhereItSaysSomething(t *testing.T) {
 		t.Errorf("no client: got %q", got)
 	}
 }
+
+func TestWhatIsNotWatchedIsNotZero(t *testing.T) {
+	k := Key{Key: "a", Accesses: 7, Reads: 7}
+	for _, c := range Columns() {
+		switch c.Name {
+		case "reads", "writes", "request_bytes", "reply_bytes", "clients", "top_client":
+			if got := c.Text(&k); got != "-" {
+				t.Errorf("%s: got %q", c.Name, got)
+			}
+		}
+		if got := c.Value(&k); c.Name == "clients" && got != "0" || c.Name == "reads" && got != "7" {
+			t.Errorf("%s for programs: got %q", c.Name, got)
+		}
+	}
+	if got := k.ReadsWrites(); got != "-" {
+		t.Errorf("reads and writes: got %q", got)
+	}
+}

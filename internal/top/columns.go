@@ -63,10 +63,10 @@ var columns = [...]column{
 		text:  func(_ *view, k *report.Key) string { return k.ReadsWrites() },
 		order: descending(writeRatio)},
 	{title: "B/S", name: "bytes a second, requests and replies", key: "5", width: 6, rank: 7,
-		text:  func(v *view, k *report.Key) string { return report.Short(float64(k.Bytes()) / v.seconds) },
+		text:  func(v *view, k *report.Key) string { return watched(k, float64(k.Bytes())/v.seconds) },
 		order: descending((*report.Key).Bytes)},
 	{title: "CLNT", name: "clients", key: "6", width: 4, rank: 8,
-		text:  func(_ *view, k *report.Key) string { return report.Short(float64(k.Clients)) },
+		text:  func(_ *view, k *report.Key) string { return watched(k, float64(k.Clients)) },
 		order: descending(func(k *report.Key) uint64 { return k.Clients })},
 	{title: "TOP CLIENT", name: "heaviest client", key: "7", left: true, width: 18, most: 45, rank: 11,
 		text:  func(_ *view, k *report.Key) string { return k.TopClientText() },
@@ -85,6 +85,14 @@ var columns = [...]column{
 }
 
 func dim(*report.Key) style { return styleDim }
+
+// watched draws a figure of the bytes or clients of a key, where they are known.
+func watched(k *report.Key, v float64) string {
+	if k.Unwatched() {
+		return "-"
+	}
+	return report.Short(v)
+}
 
 // drawKey draws the key, and says where only the beginning of it is known.
 func drawKey(v *view, k *report.Key, width int) string {

@@ -78,6 +78,11 @@ func (v *view) detailOf(k *report.Key) {
 		l.put(styleDim, fmt.Sprintf(", up to %d more while it was not tracked", k.AccessesError))
 	}
 	v.add(l)
+	if k.Unwatched() {
+		v.add(v.field("reads").put(styleDim, "and writes, bytes, clients: not known, it has too few accesses"))
+		v.chart(k)
+		return
+	}
 	v.add(v.field("reads").put(styleText, strconv.FormatUint(k.Reads, 10)).put(styleDim, "  writes ").put(styleText, strconv.FormatUint(k.Writes, 10)).
 		put(styleDim, "  "+k.ReadsWrites()+" %"))
 	v.add(v.field("bytes").put(styleText, report.Bytes(k.RequestBytes)).put(styleDim, " of requests  ").

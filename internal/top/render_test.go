@@ -348,3 +348,21 @@ func TestAWindowIsWholeWithTheSecondThatIsNotOver(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsNotWatchedIsNotZero(t *testing.T) {
+	m, r := New(Options{}), testReport(testStart, 60, 0.26)
+	k := &r.Keys[0]
+	k.RequestBytes, k.ReplyBytes, k.Clients, k.TopClient, k.Commands = 0, 0, 0, nil, nil
+	m.Update(SampleMsg{&Sample{Slow: r, Fast: r}})
+	for name, want := range map[string]string{"R/W": "-", "B/S": "-", "CLNT": "-"} {
+		for i := range columns {
+			if c := &columns[i]; c.title == name && c.text(&view{m: m, seconds: 60}, k) != want {
+				t.Errorf("%s: got %q", name, c.text(&view{m: m, seconds: 60}, k))
+			}
+		}
+	}
+	press(m, "enter")
+	if s := Render(m, 80, 24); !strings.Contains(s, "not known") || strings.Contains(s, "0 B") {
+		t.Error(s)
+	}
+}

@@ -83,7 +83,7 @@ function coveredBy(report) {
 
 function readsWrites(key) {
   const total = key.reads + key.writes;
-  if (total === 0) return none;
+  if (total === 0 || unwatched(key)) return none;
   let writes = Math.round(100 * key.writes / total);
   if (key.writes > 0 && key.reads > 0) writes = Math.min(Math.max(writes, 1), 99);
   return `${100 - writes}/${writes}`;
@@ -96,6 +96,10 @@ function topClient(key) {
   const { address, share } = key.top_client;
   return share < 0.01 || share * key.clients < 1 ? address : `${address} ${fixed(share * 100, 0)}%`;
 }
+
+// unwatched: only the accesses of the key are known, not its writes, bytes and clients.
+const unwatched = key => key.accesses > 0 && key.clients === 0;
+const clientsText = key => unwatched(key) ? none : number(key.clients);
 
 // commandsOf lists the commands of a key, the most frequent first.
 function commandsOf(key) {

@@ -50,7 +50,7 @@ function remembered(id, key, history) {
 }
 
 const ageOf = item => item.key.since ? age(between(item.key.since, item.report.to)) : '';
-const bytesOf = item => (item.estimated ? '~' : '') + bytes((item.key.request_bytes + item.key.reply_bytes) / secondsOf(item.report)) + '/s';
+const bytesOf = item => unwatched(item.key) ? none : (item.estimated ? '~' : '') + bytes((item.key.request_bytes + item.key.reply_bytes) / secondsOf(item.report)) + '/s';
 const stateChip = key => key.state === 'none' ? make('span', { class: 'quiet' }, none) : make('span', { class: 'chip' }, key.state);
 
 // cells returns the contents of the cells beside the key, in their order.
@@ -63,7 +63,7 @@ function cells(item) {
     ['trend', null, spark(item.history)],
     ['number', 'R/W %', readsWrites(k)],
     ['number', 'Bytes/s', bytesOf(item)],
-    ['number', 'Clients', number(k.clients)],
+    ['number', 'Clients', clientsText(k)],
     [null, 'Top client', topClient(k)],
     [null, 'Command', topCommand(k)],
     ['state', 'State', stateChip(k), ...(k.since ? [' ', make('time', { datetime: k.since }, ageOf(item))] : [])],
