@@ -71,9 +71,10 @@ download() {
     [ "$rc" -ne 124 ] && answers "$mirror/" || break
   done
   tail -5 "$work/debootstrap.log" >&2
-  if ! answers "$mirror/"; then
+  # A mirror that is slow is no fault of the packages either.
+  if [ "$rc" -eq 124 ] || ! answers "$mirror/"; then
     echo "$passed passed, 0 failed before that"
-    not_checked "no root to install in: $mirror does not answer"
+    not_checked "no root to install in: $mirror does not answer, or not in time"
   fi
   fail "debootstrap ended with $rc"
 }
