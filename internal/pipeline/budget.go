@@ -186,12 +186,10 @@ func (b *budget) up(few, all *load) int {
 	if b.n < fewTicks || b.expected > 0 {
 		return b.every
 	}
-	limit, cost := b.cfg.Ratio, few.cpu/few.seconds
-	if cost <= farAbove*limit && few.dropped == 0 {
-		if b.n < manyTicks || all.cpu/all.seconds <= limit {
-			return b.every
-		}
-		cost = all.cpu / all.seconds
+	limit := b.cfg.Ratio
+	farOff := few.cpu/few.seconds > farAbove*limit
+	if !farOff && few.dropped == 0 && (b.n < manyTicks || all.cpu/all.seconds <= limit) {
+		return b.every
 	}
 	if few.dropped == 0 && (b.useless > 0 || few.packets < fewPackets*few.seconds) {
 		return b.every

@@ -10,19 +10,19 @@ import (
 // plant is a capture in virtual time: what a budget sees of traffic that it
 // samples.
 type plant struct {
-	b         budget
-	t         float64 // seconds
-	rng       *rand.Rand
-	packets   float64 // a second on the wire
-	accesses  float64 // a packet
-	cost      float64 // CPU seconds a packet
-	fixed     float64 // CPU ratio of the ticks
-	wakeups   float64 // CPU ratio that is neither
-	noise     float64 // of the cost, as a part of it
-	capacity  float64 // cost from which the kernel drops, 0 for never
-	delay     int     // N of the last tick: packets in the ring are older
-	changes   int
-	cpu, last float64 // cost of the last tick
+	b        budget
+	t        float64 // seconds
+	rng      *rand.Rand
+	packets  float64 // a second on the wire
+	accesses float64 // a packet
+	cost     float64 // CPU seconds a packet
+	fixed    float64 // CPU ratio of the ticks
+	wakeups  float64 // CPU ratio that is neither
+	noise    float64 // of the cost, as a part of it
+	capacity float64 // cost from which the kernel drops, 0 for never
+	delay    int     // N of the last tick: packets in the ring are older
+	changes  int
+	cpu      float64 // cost of the last tick
 }
 
 func newPlant(cfg BudgetConfig) *plant {

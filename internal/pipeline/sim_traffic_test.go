@@ -89,7 +89,6 @@ type simClient struct {
 	t              int64
 	port           uint16
 	client, server netip.AddrPort
-	half           *simRequest // cut off by the end of the connection
 	jumped         bool
 }
 

@@ -29,7 +29,6 @@ type wire struct {
 	sent  map[string]int // accesses by key
 	all   int
 	calls int // requests
-	big   []byte
 }
 
 func newWire(t testing.TB, seed uint64, conns, every int) *wire {
