@@ -92,26 +92,26 @@ var liveFloods = []struct {
 	packets int
 	send    func(w *floodWire, i int)
 }{
-	{"SYNs", 600_000, func(w *floodWire, i int) {
+	{"SYNs", 300_000, func(w *floodWire, i int) {
 		w.send(floodClient(uint32(i), uint16(i*7)), uint32(i)*2654435761, 0, testkit.SYN, "")
 	}},
-	{"100,000 connections", 600_000, func(w *floodWire, i int) {
+	{"100,000 connections", 300_000, func(w *floodWire, i int) {
 		const request = "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n"
 		turn := uint32(i / 100_000)
 		w.send(floodClient(uint32(i%100_000), 5000), 1+turn*uint32(len(request)), 1+turn*5, testkit.ACK|0x08, request)
 	}},
-	{"packets of one byte", 600_000, func(w *floodWire, i int) {
+	{"packets of one byte", 300_000, func(w *floodWire, i int) {
 		const stream = "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n"
 		turn := uint32(i / 10_000)
 		w.send(floodClient(uint32(i%10_000), 6000), 1+turn, 1, testkit.ACK, stream[int(turn)%len(stream):][:1])
 	}},
-	{"packets of one byte out of order", 600_000, func(w *floodWire, i int) {
+	{"packets of one byte out of order", 300_000, func(w *floodWire, i int) {
 		w.send(floodClient(uint32(i%10_000), 7000), 1+uint32(i/10_000)*2, 1, testkit.ACK, "*")
 	}},
-	{"requests that never end", 400_000, func(w *floodWire, i int) {
+	{"requests that never end", 300_000, func(w *floodWire, i int) {
 		w.send(floodClient(uint32(i), 5001), 1, 1, testkit.ACK, "*1000000\r\n$4\r\nMGET\r\n$400\r\n"+strings.Repeat("k", 400)+"\r\n$536870912\r\nx")
 	}},
-	{"long keys that are all distinct", 300_000, func(w *floodWire, i int) {
+	{"long keys that are all distinct", 150_000, func(w *floodWire, i int) {
 		w.send(floodClient(1, 4000), 1+uint32(i)*1229, 1+uint32(i)*5, testkit.ACK|0x08, fmt.Sprintf("*2\r\n$3\r\nGET\r\n$1200\r\n%01200d\r\n", i))
 	}},
 }
