@@ -85,5 +85,7 @@ build_libpcap
 export CC=musl-gcc CGO_ENABLED=1
 export CGO_CFLAGS="-O2 -I$prefix/include $headers" CGO_LDFLAGS="-L$prefix/lib"
 mkdir -p bin
-go build -trimpath -buildvcs=auto -tags netgo,osusergo -ldflags '-s -w -linkmode external -extldflags -static' \
+# Go's build ID hashes the paths in the flags above; without it two directories
+# give the same bytes.
+go build -trimpath -buildvcs=auto -tags netgo,osusergo -ldflags '-s -w -buildid= -linkmode external -extldflags -static' \
   -o "${1:-bin/hotsniff-static}" ./cmd/hotsniff
