@@ -10,12 +10,20 @@ import (
 // corpusDir has the captures that the tests of several packages read.
 var corpusDir = filepath.Join("..", "testdata", "captures")
 
-// captures lists the capture files of this package and of the corpus.
+// publicDir has public captures, which are not part of the project: they are
+// read in place where they are.
+var publicDir = filepath.Join("..", "..", "shared", "captures")
+
+// captures lists the capture files of this package and of the corpus, and the
+// public ones where they are.
 func captures(t testing.TB) []string {
 	t.Helper()
 	var out []string
-	for _, dir := range []string{"testdata", corpusDir} {
+	for _, dir := range []string{"testdata", corpusDir, publicDir} {
 		entries, err := os.ReadDir(dir)
+		if err != nil && dir == publicDir {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,12 +104,20 @@ func TestCorpusRequestsOnly(t *testing.T) {
 	}
 }
 
-// TestCorpusDamageIsUndone: a capture whose segments were cut into small ones
-// gives the same bytes as the one it was made from.
+// TestCorpusDamageIsUndone: a capture that was reordered, repeated and merged,
+// or whose segments were cut into small ones, gives the same bytes as the one it
+// was made from.
 func TestCorpusDamageIsUndone(t *testing.T) {
-	for damaged, original := range map[string]string{"split-bytes.pcap": "iplen0.pcap"} {
-		got, st := replay(t, filepath.Join(corpusDir, damaged), false)
-		want, _ := replay(t, filepath.Join(corpusDir, original), false)
+	for _, c := range []struct{ dir, damaged, original string }{
+		{corpusDir, "split-bytes.pcap", "iplen0.pcap"},
+		{publicDir, "reorder-dup.pcap", "hotmix-pipelined.pcap"},
+	} {
+		damaged := c.damaged
+		if _, err := os.Stat(filepath.Join(c.dir, damaged)); err != nil && c.dir == publicDir {
+			continue
+		}
+		got, st := replay(t, filepath.Join(c.dir, damaged), false)
+		want, _ := replay(t, filepath.Join(c.dir, c.original), false)
 		if st.Gaps != 0 || len(got.spans) != len(want.spans) {
 			t.Errorf("%s: %d connections, %+v", damaged, len(got.spans), st)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hotsniff/hotsniff/internal/pipeline"
 	"github.com/hotsniff/hotsniff/internal/testkit"
 )
 
@@ -200,7 +201,7 @@ func TestRunStaysSmallOnManyPorts(t *testing.T) {
 	})
 	rss, peak := memoryOf(t, p)
 	t.Logf("RSS %.1f MiB, at most %.1f", float64(rss)/1024, float64(peak)/1024)
-	if want := promisedRSS + (ports-fullPorts)*portMemory>>10; peak > want {
+	if want := promisedRSS + (ports-pipeline.FullPorts)*portMemory>>10; peak > want {
 		t.Errorf("the process had %d KiB in memory; want at most %d", peak, want)
 	}
 	if _, err := p.stop(t, unix.SIGTERM); err != nil {

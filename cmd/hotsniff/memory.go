@@ -17,8 +17,8 @@ const (
 	// memoryLimit is where the collector works harder: what is promised
 	// whatever arrives (128 MiB), less the ring of 32 MiB and the program.
 	memoryLimit = 72 << 20
-	// fullPorts fit that limit, each further one has portMemory.
-	fullPorts  = 8
+	// portMemory is added for each port beyond pipeline.FullPorts, which fit
+	// that limit.
 	portMemory = 2 << 20
 	// settleAfter is when the start is over: configuration, connections to
 	// Redis and the first scrape have come and gone.
@@ -33,7 +33,7 @@ func boundMemory(ctx context.Context, ports int) {
 		debug.SetGCPercent(gcPercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(memoryLimit + portMemory*max(min(ports, pipeline.MaxPorts)-fullPorts, 0)))
+		debug.SetMemoryLimit(int64(memoryLimit + portMemory*max(min(ports, pipeline.MaxPorts)-pipeline.FullPorts, 0)))
 	}
 	select {
 	case <-ctx.Done():

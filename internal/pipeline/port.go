@@ -36,15 +36,15 @@ func (e *Engine) port(number uint16) *port {
 	return p
 }
 
-// fullPorts is up to how many ports each keeps as many details as it can.
-const fullPorts = 8
+// FullPorts is up to how many ports each keeps as many details as it can.
+const FullPorts = 8
 
 // detectorConfig is what was asked for, with fewer details of keys where many
 // ports share the memory: always twice those that are shown.
 func (e *Engine) detectorConfig() topk.Config {
 	cfg := e.cfg.Detector
-	if n := min(e.cfg.Ports.Len(), MaxPorts); n > fullPorts && cfg.MaxDetails == 0 {
-		cfg.MaxDetails = max(topk.DefaultMaxDetails*fullPorts/n, 2*e.cfg.Top)
+	if n := min(e.cfg.Ports.Len(), MaxPorts); n > FullPorts && cfg.MaxDetails == 0 {
+		cfg.MaxDetails = max(topk.DefaultMaxDetails*FullPorts/n, 2*e.cfg.Top)
 	}
 	return cfg
 }
